@@ -1,0 +1,42 @@
+# The interface target tenon_flags: the only place where compiler and linker flags are set.
+# Every target made by tenon_module or tenon_test links it privately.
+# SPDX-License-Identifier: MIT
+include(CheckCXXSourceCompiles)
+
+add_library(tenon_flags INTERFACE)
+# No contraction: a*b+c must round twice, as the meaning of the IR says.
+target_compile_options(
+  tenon_flags
+  INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wswitch-enum -ffp-contract=off
+            "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
+if(TENON_WERROR)
+  target_compile_options(tenon_flags INTERFACE -Werror)
+endif()
+
+if(TENON_SANITIZE)
+  string(REPLACE ";" "," sanitizers "${TENON_SANITIZE}")
+  target_compile_options(tenon_flags INTERFACE "-fsanitize=${sanitizers}" -fno-omit-frame-pointer
+                                               -fno-sanitize-recover=all)
+  target_link_options(tenon_flags INTERFACE "-fsanitize=${sanitizers}")
+endif()
+
+if(TENON_FUZZ)
+  target_compile_options(tenon_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+mark_as_advanced(CCACHE_PROGRAM)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+endif()
+
+find_program(MOLD_PROGRAM mold)
+mark_as_advanced(MOLD_PROGRAM)
+if(MOLD_PROGRAM)
+  set(CMAKE_REQUIRED_LINK_OPTIONS -fuse-ld=mold)
+  check_cxx_source_compiles("int main() { return 0; }" TENON_LINKS_WITH_MOLD)
+  unset(CMAKE_REQUIRED_LINK_OPTIONS)
+  if(TENON_LINKS_WITH_MOLD)
+    target_link_options(tenon_flags INTERFACE -fuse-ld=mold)
+  endif()
+endif()

@@ -1,0 +1,71 @@
+# The functions every folder's CMakeLists.txt uses: tenon_module, tenon_test, tenon_add_folder.
+# DEPS are names of modules and nothing else; they are what tools/lint.py holds includes against.
+# SPDX-License-Identifier: MIT
+
+# tenon_module(NAME <n> SOURCES <file>... [DEPS <module>...] [LIBS <external target>...])
+# Makes the static library tenon_<n> with alias tenon::<n>. Without SOURCES it is header only.
+function(tenon_module)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPS;LIBS")
+  if(NOT arg_NAME OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "tenon_module: NAME missing or stray words '${arg_UNPARSED_ARGUMENTS}'")
+  endif()
+  set(target tenon_${arg_NAME})
+  list(TRANSFORM arg_DEPS PREPEND tenon:: OUTPUT_VARIABLE modules)
+  if(arg_SOURCES)
+    add_library(${target} STATIC ${arg_SOURCES})
+    target_include_directories(${target} PUBLIC "${PROJECT_SOURCE_DIR}")
+    target_link_libraries(${target} PUBLIC ${modules} ${arg_LIBS} PRIVATE tenon_flags)
+  else()
+    add_library(${target} INTERFACE)
+    target_include_directories(${target} INTERFACE "${PROJECT_SOURCE_DIR}")
+    target_link_libraries(${target} INTERFACE ${modules} ${arg_LIBS})
+  endif()
+  add_library(tenon::${arg_NAME} ALIAS ${target})
+  # The layer record: what tools/lint.py --layers-dir compares with its own reading.
+  file(WRITE "${PROJECT_BINARY_DIR}/layers/${arg_NAME}.txt"
+       "folder ${CMAKE_CURRENT_SOURCE_DIR}\ndeps ${arg_DEPS}\n")
+endfunction()
+
+# tenon_test(NAME <n> SOURCES <file>... [DEPS <module>...] [LIBS <target>...]
+#            [LABEL unit|golden|prop|conform|refuse|docs] [TIMEOUT <seconds>])
+# One GoogleTest executable; each of its tests is a CTest test with that label. TENON_SOURCE_DIR
+# is defined for finding golden files; the compile cache lies below the build folder.
+function(tenon_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;LABEL;TIMEOUT" "SOURCES;DEPS;LIBS")
+  if(NOT arg_NAME OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "tenon_test: NAME, SOURCES missing or stray '${arg_UNPARSED_ARGUMENTS}'")
+  endif()
+  if(NOT arg_LABEL)
+    set(arg_LABEL unit)
+  endif()
+  if(NOT arg_LABEL MATCHES "^(unit|golden|prop|conform|refuse|docs)$")
+    message(FATAL_ERROR "tenon_test: unknown LABEL '${arg_LABEL}'")
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  list(TRANSFORM arg_DEPS PREPEND tenon:: OUTPUT_VARIABLE modules)
+  add_executable(${arg_NAME} ${arg_SOURCES})
+  target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_compile_definitions(${arg_NAME} PRIVATE "TENON_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\"")
+  target_link_libraries(${arg_NAME} PRIVATE ${modules} ${arg_LIBS} GTest::gtest_main GTest::gmock
+                                            tenon_flags)
+  include(GoogleTest)
+  set(cache_folder "${PROJECT_BINARY_DIR}/test-cache/${arg_NAME}")
+  gtest_discover_tests(
+    ${arg_NAME}
+    DISCOVERY_MODE PRE_TEST
+    DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} ENVIRONMENT_MODIFICATION
+               "TENON_VERIFY_IR=set:1\;TENON_CACHE_DIR=set:${cache_folder}")
+endfunction()
+
+# Adds <root>/<folder> if it describes itself and TENON_ONLY does not exclude it.
+function(tenon_add_folder root folder)
+  if(TENON_ONLY AND NOT folder IN_LIST TENON_ONLY)
+    return()
+  endif()
+  if(EXISTS "${PROJECT_SOURCE_DIR}/${root}/${folder}/CMakeLists.txt")
+    add_subdirectory("${PROJECT_SOURCE_DIR}/${root}/${folder}" "${PROJECT_BINARY_DIR}/${root}/${folder}")
+  endif()
+endfunction()
