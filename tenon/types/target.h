@@ -1,0 +1,57 @@
+// Target: what codegen and renderers may assume of a device, as plain data. A field is here because
+// a pass reads it. Never a device's name: two devices with equal Targets get equal programs.
+// SPDX-License-Identifier: MIT
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tenon/types/dtype.h"
+#include "tenon/types/op.h"
+
+namespace tenon {
+
+/// Set of dtypes as a bit mask over their numbers.
+struct DTypeSet {
+  uint32_t bits = 0;
+  bool has(DType dtype) const { return (bits >> static_cast<int>(dtype) & 1U) != 0; }
+  void add(DType dtype) { bits |= 1U << static_cast<int>(dtype); }
+  friend bool operator==(const DTypeSet&, const DTypeSet&) = default;
+};
+
+struct NativeCast {
+  DType from;
+  DType to;
+  friend bool operator==(const NativeCast&, const NativeCast&) = default;
+};
+
+struct Target {
+  std::string arch;                    ///< "x86_64", ...
+  std::vector<std::string> features;   ///< instruction sets by the field's names, sorted
+
+  DTypeSet arithmetic;                 ///< dtypes that programs may compute with (others: lower_dtypes)
+  std::vector<NativeCast> extra_casts; ///< casts from or to dtypes outside `arithmetic`, in hardware
+  std::vector<Op> native_ops;          ///< of sqrt, trunc, fma, exp2, log2, sin: done by the device
+  bool fuses_mulacc = false;           ///< mulacc is one rounding (else two)
+
+  int max_vector_bytes = 0;            ///< widest vector; 0: scalars only
+  int64_t max_local_bytes = 0;         ///< group memory of one group
+  int64_t max_lanes = 1;               ///< lanes of one group
+  int max_arguments = 0;
+  bool has_i64_index = true;           ///< else indices beyond 2^31 are refused
+  int threads = 1;                     ///< groups that run at once
+
+  bool can_compute(DType dtype) const { return arithmetic.has(dtype); }
+  bool is_native(Op op) const;
+  bool has_cast(DType from, DType to) const;
+  friend bool operator==(const Target&, const Target&) = default;
+};
+
+/// One line, all fields in a fixed order: part of cache keys and of ProgramObject.
+std::string to_text(const Target& target);
+
+}  // namespace tenon
