@@ -51,13 +51,18 @@ function(tenon_test)
   target_link_libraries(${arg_NAME} PRIVATE ${modules} ${arg_LIBS} GTest::gtest_main GTest::gmock
                                             tenon_flags)
   include(GoogleTest)
-  set(cache_folder "${PROJECT_BINARY_DIR}/test-cache/${arg_NAME}")
-  gtest_discover_tests(
-    ${arg_NAME}
-    DISCOVERY_MODE PRE_TEST
-    DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} ENVIRONMENT_MODIFICATION
-               "TENON_VERIFY_IR=set:1\;TENON_CACHE_DIR=set:${cache_folder}")
+  gtest_discover_tests(${arg_NAME} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+                       PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT})
+  # A list as a property does not survive gtest_discover_tests of CMake 3.25, so the environment
+  # is set by a file that CTest reads after the tests are known.
+  set(environment_file "${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME}_environment.cmake")
+  file(CONFIGURE OUTPUT "${environment_file}" @ONLY CONTENT [[
+foreach(test IN LISTS @arg_NAME@_TESTS)
+  set_tests_properties("${test}" PROPERTIES ENVIRONMENT
+    "TENON_VERIFY_IR=1;TENON_CACHE_DIR=@PROJECT_BINARY_DIR@/test-cache/@arg_NAME@")
+endforeach()
+]])
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${environment_file}")
 endfunction()
 
 # Adds <root>/<folder> if it describes itself and TENON_ONLY does not exclude it.

@@ -6,22 +6,14 @@ namespace tenon {
 
 std::string_view error_code_name(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kInvalidArgument:
-      return "invalid argument";
-    case ErrorCode::kUnsupported:
-      return "unsupported";
-    case ErrorCode::kNotFound:
-      return "not found";
-    case ErrorCode::kOutOfMemory:
-      return "out of memory";
-    case ErrorCode::kCompileFailed:
-      return "compile failed";
-    case ErrorCode::kDeviceFailed:
-      return "device failed";
-    case ErrorCode::kIo:
-      return "input/output";
-    case ErrorCode::kInternal:
-      return "internal";
+    case ErrorCode::kInvalidArgument: return "invalid argument";
+    case ErrorCode::kUnsupported: return "unsupported";
+    case ErrorCode::kNotFound: return "not found";
+    case ErrorCode::kOutOfMemory: return "out of memory";
+    case ErrorCode::kCompileFailed: return "compile failed";
+    case ErrorCode::kDeviceFailed: return "device failed";
+    case ErrorCode::kIo: return "input/output";
+    case ErrorCode::kInternal: return "internal";
   }
   return "unknown";
 }

@@ -92,6 +92,12 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 /// Without ASCII white space at both ends. A view into `text`.
 std::string_view trim(std::string_view text);
 
+// Views into a temporary string would dangle, also in a range-for.
+template <std::same_as<std::string> Temporary>
+std::vector<std::string_view> split(Temporary&&, char) = delete;
+template <std::same_as<std::string> Temporary>
+std::string_view trim(Temporary&&) = delete;
+
 /// The elements (anything append takes) with `separator` between them.
 template <typename Range>
 std::string join(const Range& elements, std::string_view separator) {

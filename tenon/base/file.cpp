@@ -1,0 +1,191 @@
+// POSIX calls behind file.h. Every call that can be interrupted is repeated on EINTR.
+// SPDX-License-Identifier: MIT
+#include "tenon/base/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "tenon/base/error.h"
+#include "tenon/base/settings.h"
+#include "tenon/base/text.h"
+#include "tenon/base/timing.h"
+
+namespace tenon {
+
+namespace {
+
+[[noreturn]] void fail_system(std::string_view doing, const std::string& path, int error) {
+  const ErrorCode code =
+      error == ENOENT || error == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kIo;
+  fail(code, doing, " file '", path, "' failed: ", std::system_category().message(error));
+}
+
+// Owns a file descriptor.
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return number_; }
+  int release() { return std::exchange(number_, -1); }
+
+ private:
+  int number_;
+};
+
+int open_retrying(const char* path, int flags, mode_t mode) {
+  for (;;) {
+    const int number = ::open(path, flags | O_CLOEXEC, mode);
+    if (number >= 0 || errno != EINTR) return number;
+  }
+}
+
+// Fills all of `room` unless the file ends first; returns the bytes read, or -1 with errno.
+ssize_t read_fully(int number, char* room, size_t size) {
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t count = ::read(number, room + done, size - done);
+    if (count == 0) break;
+    if (count > 0) {
+      done += static_cast<size_t>(count);
+    } else if (errno != EINTR) {
+      return -1;
+    }
+  }
+  return static_cast<ssize_t>(done);
+}
+
+bool write_fully(int number, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(number, bytes.data(), bytes.size());
+    if (count >= 0) {
+      bytes.remove_prefix(static_cast<size_t>(count));
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Names of different processes differ by number and start time, those of threads by the counter.
+std::string temporary_name(const std::string& path) {
+  static std::atomic<uint64_t> counter = 0;
+  return concat(path, ".tmp.", ::getpid(), ".", now_ns(), ".", counter.fetch_add(1));
+}
+
+}  // namespace
+
+std::string read_file(const std::string& path, uint64_t max_bytes) {
+  const Descriptor file(open_retrying(path.c_str(), O_RDONLY, 0));
+  if (file.get() < 0) fail_system("opening", path, errno);
+  struct stat status = {};
+  if (::fstat(file.get(), &status) != 0) fail_system("reading", path, errno);
+  const auto check_cap = [&](uint64_t size_bytes) {
+    TENON_CHECK(size_bytes <= max_bytes, ErrorCode::kInvalidArgument, "reading file '", path,
+                "': it has ", size_bytes, " bytes or more; at most ", max_bytes, " are taken here");
+  };
+  const bool is_regular = S_ISREG(status.st_mode);
+  if (is_regular) check_cap(static_cast<uint64_t>(status.st_size));
+  // The size may be wrong (0 in /proc) or change: it is only where reading starts.
+  std::string bytes;
+  size_t step = is_regular ? static_cast<size_t>(status.st_size) + 1 : 4096;
+  for (;;) {
+    const size_t done = bytes.size();
+    bytes.resize(done + step);
+    const ssize_t count = read_fully(file.get(), bytes.data() + done, step);
+    if (count < 0) fail_system("reading", path, errno);
+    bytes.resize(done + static_cast<size_t>(count));
+    check_cap(bytes.size());
+    if (static_cast<size_t>(count) < step) return bytes;
+    step = std::max<size_t>(4096, bytes.size());
+  }
+}
+
+void write_file_atomic(const std::string& path, std::string_view bytes) {
+  const std::string temporary = temporary_name(path);
+  Descriptor file(open_retrying(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666));
+  if (file.get() < 0) fail_system("creating", temporary, errno);
+  // close reports errors of delayed writes; the descriptor is gone whatever it returns.
+  const bool is_written = write_fully(file.get(), bytes) && ::close(file.release()) == 0;
+  if (!is_written || std::rename(temporary.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    ::unlink(temporary.c_str());
+    fail_system("writing", path, error);
+  }
+}
+
+void create_folders(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  TENON_CHECK(!error, ErrorCode::kIo, "making folder '", path, "' failed: ", error.message());
+}
+
+std::optional<std::string> find_program(const std::string& name) {
+  const auto is_program = [](const std::string& path) {
+    struct stat status = {};
+    return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+           ::access(path.c_str(), X_OK) == 0;
+  };
+  if (name.find('/') != std::string::npos) {
+    return is_program(name) ? std::optional(name) : std::nullopt;
+  }
+  for (const std::string& folder : program_folders()) {
+    std::string path = concat(folder, "/", name);
+    if (is_program(path)) return path;
+  }
+  return std::nullopt;
+}
+
+MappedFile::MappedFile(const std::string& path) {
+  const Descriptor file(open_retrying(path.c_str(), O_RDONLY | O_NONBLOCK, 0));
+  if (file.get() < 0) fail_system("opening", path, errno);
+  struct stat status = {};
+  if (::fstat(file.get(), &status) != 0) fail_system("mapping", path, errno);
+  TENON_CHECK(S_ISREG(status.st_mode), ErrorCode::kIo, "mapping file '", path,
+              "' failed: it is not a regular file");
+  size_bytes_ = static_cast<size_t>(status.st_size);
+  if (size_bytes_ == 0) return;
+  void* const memory = ::mmap(nullptr, size_bytes_, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (memory == MAP_FAILED) fail_system("mapping", path, errno);
+  data_ = static_cast<const std::byte*>(memory);
+}
+
+MappedFile::~MappedFile() {
+  unmap();
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      size_bytes_(std::exchange(other.size_bytes_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  if (this != &other) {
+    unmap();
+    data_ = std::exchange(other.data_, nullptr);
+    size_bytes_ = std::exchange(other.size_bytes_, 0);
+  }
+  return *this;
+}
+
+std::string_view MappedFile::text() const {
+  return {reinterpret_cast<const char*>(data_), size_bytes_};
+}
+
+void MappedFile::unmap() noexcept {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_bytes_);
+}
+
+}  // namespace tenon

@@ -1,0 +1,153 @@
+// Files: caps, atomic writes under contention, maps, errors with path and system text.
+// SPDX-License-Identifier: MIT
+#include "tenon/base/file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/support/expect_error.h"
+#include "tests/support/temp_folder.h"
+
+namespace tenon {
+namespace {
+
+using testing::TempFolder;
+
+size_t count_entries(const std::string& folder) {
+  size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) {
+    ++count;
+  }
+  return count;
+}
+
+TEST(File, ReadsBackWhatWasWritten) {
+  const TempFolder folder;
+  std::string bytes(100'000, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<char>(i * 31 % 251);
+  }
+  write_file_atomic(folder / "a", bytes);
+  EXPECT_EQ(read_file(folder / "a"), bytes);
+  write_file_atomic(folder / "a", "");
+  EXPECT_EQ(read_file(folder / "a"), "");
+  EXPECT_EQ(count_entries(folder.path()), 1u);
+}
+
+TEST(File, ReadsFilesWhoseSizeIsNotKnown) {
+  EXPECT_NE(read_file("/proc/self/status").find("Name:"), std::string::npos);
+}
+
+TEST(File, CapIsInclusive) {
+  const TempFolder folder;
+  write_file_atomic(folder / "a", "12345");
+  EXPECT_EQ(read_file(folder / "a", 5), "12345");
+  EXPECT_ERROR(read_file(folder / "a", 4), ErrorCode::kInvalidArgument, folder / "a", "5 bytes",
+               "at most 4");
+  EXPECT_ERROR(read_file("/dev/zero", 10'000), ErrorCode::kInvalidArgument, "/dev/zero",
+               "at most 10000");
+}
+
+TEST(File, ErrorsNameThePathAndTheReason) {
+  const TempFolder folder;
+  EXPECT_ERROR(read_file(folder / "none"), ErrorCode::kNotFound, folder / "none",
+               "No such file or directory");
+  EXPECT_ERROR(read_file(folder.path()), ErrorCode::kIo, folder.path(), "Is a directory");
+  EXPECT_ERROR(write_file_atomic(folder / "no/file", "x"), ErrorCode::kNotFound, "no/file",
+               "No such file or directory");
+  EXPECT_ERROR(MappedFile(folder / "none"), ErrorCode::kNotFound, folder / "none", "opening");
+  EXPECT_ERROR(MappedFile(folder.path()), ErrorCode::kIo, folder.path(), "regular file");
+}
+
+TEST(File, FailedWriteLeavesNoRest) {
+  const TempFolder folder;
+  create_folders(folder / "taken/below");
+  EXPECT_ERROR(write_file_atomic(folder / "taken", "x"), ErrorCode::kIo, folder / "taken",
+               "writing");
+  EXPECT_EQ(count_entries(folder.path()), 1u);
+}
+
+TEST(File, WritersInThreadsNeverShowAPart) {
+  const TempFolder folder;
+  const std::string path = folder / "shared";
+  write_file_atomic(path, std::string(50'000, 'a'));
+  std::atomic<bool> is_torn = false;
+  std::vector<std::jthread> threads;
+  for (const char letter : {'a', 'b', 'c'}) {
+    threads.emplace_back([&path, letter] {
+      for (int i = 0; i < 50; ++i) {
+        write_file_atomic(path, std::string(50'000, letter));
+      }
+    });
+  }
+  threads.emplace_back([&] {
+    for (int i = 0; i < 200; ++i) {
+      const std::string seen = read_file(path);
+      if (seen != std::string(50'000, seen.empty() ? 'x' : seen[0])) is_torn = true;
+    }
+  });
+  threads.clear();
+  EXPECT_FALSE(is_torn);
+  EXPECT_EQ(count_entries(folder.path()), 1u);
+}
+
+TEST(File, CreateFolders) {
+  const TempFolder folder;
+  create_folders(folder / "a/b/c");
+  create_folders(folder / "a/b/c");
+  EXPECT_TRUE(std::filesystem::is_directory(folder / "a/b/c"));
+  write_file_atomic(folder / "file", "x");
+  EXPECT_ERROR(create_folders(folder / "file/below"), ErrorCode::kIo, "file/below");
+}
+
+TEST(File, FindProgramWantsAFileThatMayRun) {
+  EXPECT_TRUE(find_program("sh").has_value());
+  EXPECT_EQ(find_program("/bin/sh"), "/bin/sh");
+  EXPECT_EQ(find_program("no-such-program-here"), std::nullopt);
+  EXPECT_EQ(find_program("/tmp"), std::nullopt);
+  const TempFolder folder;
+  write_file_atomic(folder / "tool", "#!/bin/sh\n");
+  EXPECT_EQ(find_program(folder / "tool"), std::nullopt);
+  ASSERT_EQ(::chmod((folder / "tool").c_str(), 0755), 0);
+  EXPECT_EQ(find_program(folder / "tool"), folder / "tool");
+}
+
+TEST(MappedFile, ShowsTheBytesAndMoves) {
+  const TempFolder folder;
+  write_file_atomic(folder / "a", "first");
+  write_file_atomic(folder / "b", "second!");
+  MappedFile a(folder / "a");
+  EXPECT_EQ(a.text(), "first");
+  EXPECT_EQ(a.bytes()[0], std::byte{'f'});
+  const std::byte* const where = a.bytes().data();
+  MappedFile moved = std::move(a);
+  EXPECT_EQ(moved.bytes().data(), where);
+  moved = MappedFile(folder / "b");
+  EXPECT_EQ(moved.text(), "second!");
+  EXPECT_EQ(moved.size_bytes(), 7u);
+}
+
+TEST(MappedFile, SurvivesReplacementOfTheFile) {
+  const TempFolder folder;
+  write_file_atomic(folder / "a", "old");
+  const MappedFile map(folder / "a");
+  write_file_atomic(folder / "a", "new and longer");
+  EXPECT_EQ(map.text(), "old");
+}
+
+TEST(MappedFile, EmptyFileIsAnEmptyMap) {
+  const TempFolder folder;
+  write_file_atomic(folder / "a", "");
+  EXPECT_EQ(MappedFile(folder / "a").size_bytes(), 0u);
+  EXPECT_TRUE(MappedFile(folder / "a").text().empty());
+}
+
+}  // namespace
+}  // namespace tenon
