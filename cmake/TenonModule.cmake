@@ -26,12 +26,28 @@ function(tenon_module)
        "folder ${CMAKE_CURRENT_SOURCE_DIR}\ndeps ${arg_DEPS}\n")
 endfunction()
 
+# tenon_program(NAME <n> SOURCES <file>... [DEPS <module>...] [LIBS <target>...])
+# An executable of that name at the top of the build folder.
+function(tenon_program)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPS;LIBS")
+  if(NOT arg_NAME OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "tenon_program: NAME, SOURCES missing or stray '${arg_UNPARSED_ARGUMENTS}'")
+  endif()
+  list(TRANSFORM arg_DEPS PREPEND tenon:: OUTPUT_VARIABLE modules)
+  add_executable(${arg_NAME} ${arg_SOURCES})
+  target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${arg_NAME} PRIVATE ${modules} ${arg_LIBS} tenon_flags)
+  set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+endfunction()
+
 # tenon_test(NAME <n> SOURCES <file>... [DEPS <module>...] [LIBS <target>...]
-#            [LABEL unit|golden|prop|conform|refuse|docs] [TIMEOUT <seconds>])
-# One GoogleTest executable; each of its tests is a CTest test with that label. TENON_SOURCE_DIR
-# is defined for finding golden files; the compile cache lies below the build folder.
+#            [LABEL unit|golden|prop|conform|refuse|docs] [THREADED] [TIMEOUT <seconds>])
+# One GoogleTest executable; each of its tests is a CTest test with that label, and THREADED ones
+# with the label threads too (they run under the thread sanitizer in CI). The target
+# tests_<label> builds all executables of a label. Tests run with the IR verifier on and a compile
+# cache below the build folder; TENON_SOURCE_DIR is defined for finding golden files.
 function(tenon_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;LABEL;TIMEOUT" "SOURCES;DEPS;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "THREADED" "NAME;LABEL;TIMEOUT" "SOURCES;DEPS;LIBS")
   if(NOT arg_NAME OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "tenon_test: NAME, SOURCES missing or stray '${arg_UNPARSED_ARGUMENTS}'")
   endif()
@@ -44,33 +60,56 @@ function(tenon_test)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
+  set(labels ${arg_LABEL})
+  if(arg_THREADED)
+    list(APPEND labels threads)
+  endif()
   list(TRANSFORM arg_DEPS PREPEND tenon:: OUTPUT_VARIABLE modules)
   add_executable(${arg_NAME} ${arg_SOURCES})
   target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_compile_definitions(${arg_NAME} PRIVATE "TENON_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\"")
   target_link_libraries(${arg_NAME} PRIVATE ${modules} ${arg_LIBS} GTest::gtest_main GTest::gmock
                                             tenon_flags)
+  foreach(label IN LISTS labels)
+    if(NOT TARGET tests_${label})
+      add_custom_target(tests_${label})
+    endif()
+    add_dependencies(tests_${label} ${arg_NAME})
+  endforeach()
   include(GoogleTest)
-  gtest_discover_tests(${arg_NAME} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                       PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT})
-  # A list as a property does not survive gtest_discover_tests of CMake 3.25, so the environment
-  # is set by a file that CTest reads after the tests are known.
-  set(environment_file "${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME}_environment.cmake")
-  file(CONFIGURE OUTPUT "${environment_file}" @ONLY CONTENT [[
+  gtest_discover_tests(${arg_NAME} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60)
+  # A list as a property does not survive gtest_discover_tests of CMake 3.25, so properties are
+  # set by a file that CTest reads after the tests are known.
+  set(properties_file "${CMAKE_CURRENT_BINARY_DIR}/${arg_NAME}_properties.cmake")
+  file(CONFIGURE OUTPUT "${properties_file}" @ONLY CONTENT [[
 foreach(test IN LISTS @arg_NAME@_TESTS)
-  set_tests_properties("${test}" PROPERTIES ENVIRONMENT
+  set_tests_properties("${test}" PROPERTIES LABELS "@labels@" TIMEOUT @arg_TIMEOUT@ ENVIRONMENT
     "TENON_VERIFY_IR=1;TENON_CACHE_DIR=@PROJECT_BINARY_DIR@/test-cache/@arg_NAME@")
 endforeach()
 ]])
-  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${environment_file}")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${properties_file}")
 endfunction()
 
-# Adds <root>/<folder> if it describes itself and TENON_ONLY does not exclude it.
+# tenon_fuzz(NAME <n> SOURCES <file>... [DEPS <module>...])
+# A libFuzzer executable, built where TENON_FUZZ is on.
+function(tenon_fuzz)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPS")
+  if(NOT TENON_FUZZ)
+    return()
+  endif()
+  tenon_program(NAME ${arg_NAME} SOURCES ${arg_SOURCES} DEPS ${arg_DEPS})
+  target_link_options(${arg_NAME} PRIVATE -fsanitize=fuzzer)
+endfunction()
+
+# Adds <root>/<folder> if it describes itself and TENON_ONLY does not exclude it. Build files of
+# tenon/ go below modules/, since the command `tenon` lies at the top of the build folder.
 function(tenon_add_folder root folder)
   if(TENON_ONLY AND NOT folder IN_LIST TENON_ONLY)
     return()
   endif()
-  if(EXISTS "${PROJECT_SOURCE_DIR}/${root}/${folder}/CMakeLists.txt")
-    add_subdirectory("${PROJECT_SOURCE_DIR}/${root}/${folder}" "${PROJECT_BINARY_DIR}/${root}/${folder}")
+  set(source_folder "${PROJECT_SOURCE_DIR}/${root}/${folder}")
+  string(REGEX REPLACE "^tenon$" "modules" build_root "${root}")
+  if(EXISTS "${source_folder}/CMakeLists.txt")
+    add_subdirectory("${source_folder}" "${PROJECT_BINARY_DIR}/${build_root}/${folder}")
   endif()
 endfunction()

@@ -175,7 +175,7 @@ TEST(Settings, ProgramFoldersSkipsEmptyOnes) {
 }
 
 TEST(Settings, TestsVerifyTheIrAndHaveTheirOwnCache) {
-  if (::getenv("DASHBOARD_TEST_FROM_CTEST") == nullptr) GTEST_SKIP() << "not started by CTest";
+  if (::getenv("CTEST_INTERACTIVE_DEBUG_MODE") == nullptr) GTEST_SKIP() << "not started by CTest";
   EXPECT_TRUE(setting_bool(Setting::kVerifyIr));
   EXPECT_TRUE(setting_string(Setting::kCacheDir).ends_with("/test-cache/base_test"));
 }
