@@ -53,5 +53,7 @@ struct Target {
 
 /// One line, all fields in a fixed order: part of cache keys and of ProgramObject.
 std::string to_text(const Target& target);
+/// The inverse: takes exactly what to_text writes. Throws kInvalidArgument that names the field.
+Target parse_target(std::string_view text);
 
 }  // namespace tenon
