@@ -1,0 +1,43 @@
+# The front door: what a person types. The build itself is CMake (CMakePresets.json).
+#   make demo        install what is missing, build, run the demonstration
+#   make test        install what is missing, build, run all tests with the IR verifier on
+#   make check-all   every preset, sanitizer and long test (tools/check_all.sh)
+#   make format, make lint, make clean
+# SPDX-License-Identifier: MIT
+JOBS ?= $(shell nproc)
+
+.PHONY: all demo test check-all format lint clean build packages
+
+all: build
+
+packages:
+	@tools/install_packages.sh build
+
+# The command alone, without the tests.
+build: packages
+	@cmake --preset release -DBUILD_TESTING=OFF --log-level=WARNING
+	@cmake --build --preset release --parallel $(JOBS) --target tenon
+
+demo: build
+	build/release/tenon run digits
+
+test:
+	@tools/install_packages.sh build test
+	@cmake --preset release -DBUILD_TESTING=ON --log-level=WARNING
+	@cmake --build --preset release --parallel $(JOBS)
+	@ctest --preset release --parallel $(JOBS)
+
+check-all:
+	@tools/install_packages.sh build test check
+	@tools/check_all.sh
+
+format:
+	@tools/install_packages.sh check
+	@tools/format.sh
+
+lint:
+	@python3 tools/lint.py
+	@tools/format.sh --check
+
+clean:
+	rm -rf build

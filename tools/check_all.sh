@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Everything that can be checked, for before a change is called done: slow (tens of minutes).
+# usage: tools/check_all.sh [STEP...]     without STEP: all, in the order of `steps`
+# Each step is a function named step_<name>; add one here and its name to `steps`. Every step runs,
+# also after a failure; the table at the end says which failed, and the exit status is 1 then.
+# SPDX-License-Identifier: MIT
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+steps=(lint format dev release clang asan tsan prop size)
+jobs=$(nproc)
+
+# Configures, builds and tests a preset; further words go to ctest.
+preset() {
+  local name=$1
+  shift
+  cmake --preset "$name" && cmake --build --preset "$name" &&
+    ctest --preset "$name" --parallel "$jobs" "$@"
+}
+
+step_lint() { python3 tools/lint.py; }
+step_format() { tools/format.sh --check; }
+step_dev() { preset dev; }
+step_release() { preset release; }
+step_asan() { preset asan; }
+step_tsan() { preset tsan; }
+
+# The other compiler: its warnings and its reading of the standard.
+step_clang() {
+  cmake -S . -B build/clang -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER=clang++-22 &&
+    cmake --build build/clang &&
+    ctest --test-dir build/clang --output-on-failure --parallel "$jobs"
+}
+
+# Property tests with other seeds than the fixed one of everyday runs. CHECK_SEEDS says how many.
+step_prop() {
+  local seed
+  cmake --preset release && cmake --build --preset release || return 1
+  if ctest --preset release -N -L '^prop$' | grep -q 'Total Tests: 0'; then
+    echo "no property tests yet"
+    return 0
+  fi
+  for seed in $(seq 1 "${CHECK_SEEDS:-20}"); do
+    TENON_SEED=$seed ctest --preset release -L '^prop$' --parallel "$jobs" >build/prop.log 2>&1 ||
+      { echo "TENON_SEED=$seed:"; cat build/prop.log; return 1; }
+  done
+}
+
+step_size() { python3 tools/size.py; }
+
+[ $# -eq 0 ] || steps=("$@")
+results=()
+status=0
+for step in "${steps[@]}"; do
+  if ! declare -F "step_$step" >/dev/null; then
+    echo "check_all: no step '$step'" >&2
+    exit 2
+  fi
+  printf '\n==== %s\n' "$step"
+  start=$SECONDS
+  if "step_$step"; then verdict=ok; else verdict=FAILED; status=1; fi
+  results+=("$(printf '%-8s %-6s %5d s' "$step" "$verdict" $((SECONDS - start)))")
+done
+printf '\n==== check-all\n'
+printf '%s\n' "${results[@]}"
+exit $status
