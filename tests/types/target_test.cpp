@@ -1,0 +1,109 @@
+// Targets: queries, text form and its strict inverse. SPDX-License-Identifier: MIT
+
+#include "tenon/types/target.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/expect_error.h"
+
+namespace tenon {
+namespace {
+
+Target example() {
+  Target target;
+  target.arch = "x86_64";
+  target.features = {"avx2", "avx512f", "fma"};
+  for (const DType dtype : {DType::kBool, DType::kI32, DType::kI64, DType::kF32, DType::kF64})
+    target.arithmetic.add(dtype);
+  target.extra_casts = {{DType::kF16, DType::kF32}, {DType::kF32, DType::kF16}};
+  target.native_ops = {Op::kSqrt, Op::kFma};
+  target.fuses_mulacc = true;
+  target.max_vector_bytes = 64;
+  target.max_local_bytes = int64_t{1} << 40;
+  target.max_lanes = 1;
+  target.max_arguments = 128;
+  target.threads = 2;
+  return target;
+}
+
+constexpr std::string_view kExampleText =
+    "arch=x86_64 features=avx2,avx512f,fma arithmetic=i1,i32,i64,f32,f64 "
+    "casts=f16>f32,f32>f16 native=sqrt,fma mulacc=fused vector=64 local=1099511627776 lanes=1 "
+    "arguments=128 index=i64 threads=2";
+
+TEST(Target, TextIsStableAndReadsBack) {
+  EXPECT_EQ(to_text(example()), kExampleText);
+  EXPECT_EQ(parse_target(kExampleText), example());
+  Target bare;
+  bare.arch = "none";
+  bare.has_i64_index = false;
+  EXPECT_EQ(parse_target(to_text(bare)), bare);
+}
+
+TEST(Target, EveryFieldChangesTheText) {
+  const std::string text = to_text(example());
+  const auto differs = [&](auto&& change) {
+    Target changed = example();
+    change(changed);
+    return to_text(changed) != text && parse_target(to_text(changed)) == changed;
+  };
+  EXPECT_TRUE(differs([](Target& t) { t.arch = "aarch64"; }));
+  EXPECT_TRUE(differs([](Target& t) { t.features.pop_back(); }));
+  EXPECT_TRUE(differs([](Target& t) { t.arithmetic.add(DType::kF16); }));
+  EXPECT_TRUE(differs([](Target& t) { t.extra_casts.pop_back(); }));
+  EXPECT_TRUE(differs([](Target& t) { t.native_ops.push_back(Op::kTrunc); }));
+  EXPECT_TRUE(differs([](Target& t) { t.fuses_mulacc = false; }));
+  EXPECT_TRUE(differs([](Target& t) { t.max_vector_bytes = 32; }));
+  EXPECT_TRUE(differs([](Target& t) { t.max_local_bytes = 1; }));
+  EXPECT_TRUE(differs([](Target& t) { t.max_lanes = 2; }));
+  EXPECT_TRUE(differs([](Target& t) { t.max_arguments = 2; }));
+  EXPECT_TRUE(differs([](Target& t) { t.has_i64_index = false; }));
+  EXPECT_TRUE(differs([](Target& t) { t.threads = 1; }));
+}
+
+TEST(Target, Queries) {
+  const Target target = example();
+  EXPECT_TRUE(target.can_compute(DType::kF32));
+  EXPECT_FALSE(target.can_compute(DType::kF16));
+  EXPECT_TRUE(target.is_native(Op::kFma));
+  EXPECT_FALSE(target.is_native(Op::kExp2));
+  EXPECT_TRUE(target.has_cast(DType::kF16, DType::kF32));
+  EXPECT_TRUE(target.has_cast(DType::kI32, DType::kF64));
+  EXPECT_FALSE(target.has_cast(DType::kBF16, DType::kF32));
+}
+
+TEST(Target, TextIsReadStrictly) {
+  const auto with = [](std::string_view from, std::string_view to) {
+    std::string text(kExampleText);
+    const size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return text.replace(at, from.size(), to);
+  };
+  const auto kInvalid = ErrorCode::kInvalidArgument;
+  EXPECT_ERROR(parse_target(""), kInvalid, "arch=");
+  EXPECT_ERROR(parse_target(with("arch=x86_64", "arch=")), kInvalid, "arch");
+  EXPECT_ERROR(parse_target(with("avx2,avx512f", "avx512f,avx2")), kInvalid, "sorted");
+  EXPECT_ERROR(parse_target(with("avx2,", "avx2,avx2,")), kInvalid, "sorted");
+  EXPECT_ERROR(parse_target(with("avx2,", ",avx2,")), kInvalid, "words");
+  EXPECT_ERROR(parse_target(with("i1,i32", "i32,i1")), kInvalid, "order");
+  EXPECT_ERROR(parse_target(with("i1,i32", "i1,i1,i32")), kInvalid, "order");
+  EXPECT_ERROR(parse_target(with("i1,i32", "i1,int32")), kInvalid, "int32");
+  EXPECT_ERROR(parse_target(with("i1,i32", "idx,i32")), kInvalid, "idx");
+  EXPECT_ERROR(parse_target(with("f16>f32", "f16")), kInvalid, "from>to");
+  EXPECT_ERROR(parse_target(with("sqrt", "sqqrt")), kInvalid, "sqqrt");
+  EXPECT_ERROR(parse_target(with("fused", "maybe")), kInvalid, "maybe", "split");
+  EXPECT_ERROR(parse_target(with("vector=64", "vector=-64")), kInvalid, "vector");
+  EXPECT_ERROR(parse_target(with("vector=64", "vector=064")), kInvalid, "vector");
+  EXPECT_ERROR(parse_target(with("vector=64", "vector=5000000000")), kInvalid, "vector");
+  EXPECT_ERROR(parse_target(with("vector=64 ", "")), kInvalid, "vector");
+  EXPECT_ERROR(parse_target(with("vector=64", "vector=64 vector=64")), kInvalid, "local");
+  EXPECT_ERROR(parse_target(with("index=i64", "index=i128")), kInvalid, "i128");
+  EXPECT_ERROR(parse_target(with("threads=2", "threads=2 more=1")), kInvalid, "follow");
+  EXPECT_ERROR(parse_target(with("threads=2", "threads=2 ")), kInvalid, "follow");
+  for (size_t size = 0; size < kExampleText.size(); ++size) {
+    EXPECT_ERROR(parse_target(kExampleText.substr(0, size)), kInvalid, "target");
+  }
+}
+
+}  // namespace
+}  // namespace tenon
