@@ -8,7 +8,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -16,8 +18,8 @@
 
 namespace tenon {
 
-/// What is allowed of an axis. kPar: points in any order, results in distinct places; kRed: combined
-/// by the Comp's operator in an order that the Plan chooses; kScan: combined in order.
+/// What is allowed of an axis. kPar: points in any order, results in distinct places; kRed:
+/// combined by the Comp's operator in an order that the Plan chooses; kScan: combined in order.
 enum class AxisKind : uint8_t { kPar = 1, kRed = 2, kScan = 3 };
 
 /// What is done with an axis; kNone until a Plan says (kernel 2a).
@@ -32,8 +34,9 @@ enum class BufferAccess : uint8_t { kIn = 1, kOut, kInOut, kTmp };
 
 enum class StoreKind : uint8_t { kNormal = 0, kNonTemporal };
 
-/// One piece of a layout, outer to inner: `extent` values of dimension `dim`, each step padded by
-/// `pad` elements after the inner pieces.
+/// One piece of a layout, outer to inner: `extent` values of dimension `dim`, then `pad` unused
+/// elements. Pieces of one dimension split it: the innermost counts single steps, the next one
+/// counts steps of the innermost's extent, and so on; their product is at least the dimension.
 struct LayoutPart {
   int dim = 0;
   int64_t extent = 0;
@@ -74,19 +77,23 @@ using Body = std::vector<Stmt>;
 
 /// For all points of `axes` at which every guard holds: dst[index] = value, or, with `combine`,
 /// dst[index] = combine(dst[index], value). A Comp with axes is a perfect loop nest.
+/// With `start`, a reduction sets dst to it first, at all points of the axes that `index` uses.
+/// With `start` and kScan axes, a running value begins with `start` at each point of the other
+/// axes, takes `value` at each point of the scan axes in order, and is stored at `index` each time.
+/// An axis with role kLane here is the lane number of its dimension; lanes beyond its extent idle.
 struct Comp {
   int dst = 0;              ///< number of the buffer in Kernel::buffers
   std::vector<Node> index;  ///< one idx expression per dimension
   Node value;               ///< of the buffer's dtype
   std::optional<Op> combine;
-  Node start;                  ///< with combine in 2a: dst begins with this constant; null: dst is updated
-  std::vector<AxisUse> axes;   ///< outer to inner
-  std::vector<Node> guard;     ///< conjuncts `lt(idx, idx)`: the shape of tails, never meaning
+  Node start;  ///< with combine in 2a: dst begins with this constant; null: dst is updated
+  std::vector<AxisUse> axes;  ///< outer to inner
+  std::vector<Node> guard;    ///< conjuncts `lt(idx, idx)`: the shape of tails, never meaning
   StoreKind store = StoreKind::kNormal;
 };
 
 /// A sequential loop over one kSeq axis. `extent` (idx, of outer axes and scalars, never of lanes)
-/// may be smaller than the axis's own extent, which bounds it.
+/// may be smaller than the axis's own extent, which bounds it; it is never null.
 struct For {
   AxisUse axis;
   Node extent;
@@ -105,7 +112,10 @@ struct Alloc {
 };
 
 /// dst[dst_index] = the elements of `src` over `axes` (kUnroll, kVec, kLane), combined with `op` in
-/// the fixed halving tree (h = ceil(n/2), item i takes i+h; unroll, then vec, then lane axes).
+/// the fixed halving tree (h = ceil(n/2), item i takes i+h for i < n-h, repeat): first over the
+/// unroll axes, then vec, then lane; axes of one role are one list of items in row-major order.
+/// Axes that `dst_index` uses are not folded but looped over. After a fold over lanes, all of them
+/// have the result. Lane axes here are those of Kernel::lanes.
 struct Combine {
   int dst = 0;
   std::vector<Node> dst_index;
@@ -113,6 +123,7 @@ struct Combine {
   std::vector<Node> src_index;
   Op op = Op::kAdd;
   std::vector<AxisUse> axes;
+  std::optional<int> via;  ///< with lane axes: a group buffer with an element for each lane
 };
 
 /// All lanes of the group arrive before any goes on.
@@ -124,15 +135,16 @@ struct Stmt {
 
 struct Kernel {
   std::string name;
-  std::vector<BufferDecl> buffers;        ///< parameters first, in the order of the signature
-  std::vector<ScalarDecl> scalars;        ///< parameters too, after the buffers
-  std::vector<std::string> axis_names;    ///< by axis id; what the text form prints
-  std::vector<AxisUse> grid;              ///< kGrid axes, by dimension; empty in 2a
-  std::vector<AxisUse> lanes;             ///< kLane axes, by dimension
+  std::vector<BufferDecl> buffers;      ///< parameters first, in the order of the signature
+  std::vector<ScalarDecl> scalars;      ///< parameters too, after the buffers
+  std::vector<std::string> axis_names;  ///< by axis id; what the text form prints
+  std::vector<AxisUse> grid;            ///< kGrid axes, by dimension; empty in 2a
+  std::vector<AxisUse> lanes;           ///< kLane axes, by dimension
   Body body;
 
   bool is_nest = false;  ///< 2b: printed as `nest`, roles and scopes are complete
 
+  /// Number of buffers that are parameters: those that are not kTmp.
   int num_parameters() const;
   /// A new axis with the next free id.
   Node add_axis(std::string axis_name, int64_t extent, AxisKind kind);
@@ -142,9 +154,15 @@ struct Kernel {
 // --- expressions (all scalar: empty shape) -------------------------------------------------------
 
 Node make_axis(int64_t id, int64_t extent, AxisKind kind);
-inline int64_t axis_id(const Node& axis) { return axis.attr(0); }
-inline int64_t axis_extent(const Node& axis) { return axis.attr(1); }
-inline AxisKind axis_kind(const Node& axis) { return static_cast<AxisKind>(axis.attr(2)); }
+inline int64_t axis_id(const Node& axis) {
+  return axis.attr(0);
+}
+inline int64_t axis_extent(const Node& axis) {
+  return axis.attr(1);
+}
+inline AxisKind axis_kind(const Node& axis) {
+  return static_cast<AxisKind>(axis.attr(2));
+}
 
 /// A kernel parameter as an idx expression, min <= value <= max.
 Node make_scalar(int64_t number, int64_t min, int64_t max);
@@ -159,10 +177,14 @@ Node int_const(DType dtype, int64_t value);
 bool is_const(const Node& node);
 /// Canonical 64-bit pattern of a constant; for kIdx the value itself as int64.
 uint64_t const_bits(const Node& node);
-inline int64_t idx_value(const Node& node) { return static_cast<int64_t>(const_bits(node)); }
+inline int64_t idx_value(const Node& node) {
+  return static_cast<int64_t>(const_bits(node));
+}
 
-/// Elementwise op on kernel expressions; the result's dtype follows op.def's rule. Asserts the rule.
-/// For idx: add, sub, mul, floordiv, floormod, min, max, lt, le, eq, ne, where.
+/// Why `op` cannot be applied to `srcs` (arity, dtypes); nothing if it can.
+std::optional<std::string> why_not_expr(Op op, std::span<const Node> srcs);
+/// Elementwise op on kernel expressions; the result's dtype follows op.def's rule. Asserts the
+/// rule. For idx: add, sub, mul, floordiv, floormod, min, max, lt, le, eq, ne, where.
 Node make_expr(Op op, std::span<const Node> srcs);
 Node make_expr(Op op, const Node& a);
 Node make_expr(Op op, const Node& a, const Node& b);
@@ -170,9 +192,9 @@ Node make_expr(Op op, const Node& a, const Node& b, const Node& c);
 Node make_cast(const Node& value, DType dtype);
 Node make_bitcast(const Node& value, DType dtype);
 
-/// buffer[index...]; with a gate (bool): `alt` where it is false, and the memory is not touched.
-/// Attributes: buffer number, rank, gated (0 or 1). A load Node is a description, evaluated when its
-/// statement runs.
+/// buffer[index...] (idx, or an integer dtype once indices have a width); with a gate (bool): `alt`
+/// where it is false, and the memory is not touched. Attributes: buffer number, rank, gated (0 or
+/// 1). A load Node is a description, evaluated when its statement runs.
 Node make_load(int buffer, DType dtype, std::span<const Node> index);
 Node make_gated_load(int buffer, DType dtype, std::span<const Node> index, const Node& gate,
                      const Node& alt);
@@ -189,9 +211,24 @@ LoadParts load_parts(const Node& load);
 /// floats, -448 for e4m3fn), min the highest, and all ones, or 0.
 Node identity_of(Op op, DType dtype);
 
-/// The expression with nodes replaced (`from` -> `to`), bottom-up and iterative; unchanged parts stay
-/// shared. Loads are rebuilt when an index changes.
+/// The expression with nodes replaced (`from` -> `to`), bottom-up and iterative; unchanged parts
+/// stay shared. Loads are rebuilt when an index changes.
 Node substitute(const Node& expr, std::span<const std::pair<Node, Node>> replacements);
+
+/// One summand of an offset: ((index[dim] / divisor) mod modulus) * stride, in elements; modulus 0
+/// means none.
+struct LayoutTerm {
+  int dim = 0;
+  int64_t divisor = 1;
+  int64_t modulus = 0;
+  int64_t stride = 1;
+};
+struct LayoutTerms {
+  std::vector<LayoutTerm> terms;  ///< by layout part, outer to inner
+  int64_t num_elements = 1;
+};
+/// The layout as numbers. Asserts that it holds the buffer's dims and fits 64 bits.
+LayoutTerms layout_terms(const BufferDecl& buffer);
 
 /// Offset in elements of `index` in the buffer's layout, as an idx expression, and the number of
 /// elements that the layout takes.
