@@ -87,6 +87,7 @@ class SpawnSetup {
     posix_spawn_file_actions_adddup2(&actions_, input, STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions_, output, STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions_, errors, STDERR_FILENO);
+    posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1);  // the host's files
     posix_spawnattr_init(&attributes_);
     sigset_t none;
     sigset_t all;

@@ -1,5 +1,5 @@
 // Starts a tool (a compiler) as a child process and waits for it. Called by clang_compiler.cpp.
-// Invariants: no shell, no zombie, and no descriptor of ours reaches the child but 0, 1 and 2.
+// Invariants: no shell, no zombie, and no open file reaches the child but 0, 1 and 2.
 // SPDX-License-Identifier: MIT
 
 #pragma once

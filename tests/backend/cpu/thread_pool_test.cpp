@@ -1,0 +1,249 @@
+// The pool gives each group to exactly one call, whatever the number of workers and callers.
+// SPDX-License-Identifier: MIT
+
+#include "tenon/backend/cpu/thread_pool.h"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <xmmintrin.h>
+
+#include <atomic>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "tenon/backend/cpu/cpu_features.h"
+#include "tenon/base/settings.h"
+#include "tests/support/expect_error.h"
+
+namespace tenon::cpu {
+namespace {
+
+class ThreadPoolWorkers : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Counts, ThreadPoolWorkers, ::testing::Values(1, 2, 3, 8),
+                         ::testing::PrintToStringParamName());
+
+TEST_P(ThreadPoolWorkers, EveryGroupRunsOnce) {
+  ThreadPool pool(GetParam());
+  EXPECT_EQ(pool.num_workers(), GetParam());
+  for (const int64_t groups : {0, 1, 2, 3, 7, 8, 9, 64, 1000, 4096}) {
+    std::vector<int> runs(static_cast<size_t>(groups), 0);  // plain: tsan would see a double run
+    pool.run(groups, [&](int64_t begin, int64_t end, int) noexcept {
+      for (int64_t group = begin; group < end; ++group)
+        ++runs[static_cast<size_t>(group)];
+    });
+    for (size_t group = 0; group < runs.size(); ++group)
+      ASSERT_EQ(runs[group], 1) << group;
+  }
+}
+
+TEST_P(ThreadPoolWorkers, SumsPerWorkerAreExactOverManyLaunches) {
+  ThreadPool pool(GetParam());
+  const int64_t groups = 100;
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<int64_t> sums(static_cast<size_t>(pool.num_workers()), 0);
+    pool.run(groups, [&](int64_t begin, int64_t end, int worker) noexcept {
+      for (int64_t group = begin; group < end; ++group)
+        sums[static_cast<size_t>(worker)] += group;
+    });
+    int64_t total = 0;
+    for (const int64_t sum : sums)
+      total += sum;
+    ASSERT_EQ(total, groups * (groups - 1) / 2) << round;
+  }
+}
+
+TEST_P(ThreadPoolWorkers, HugeRangesAreCoveredWithoutGaps) {
+  ThreadPool pool(GetParam());
+  for (const int64_t groups : {(int64_t{1} << 31) + 5, (int64_t{1} << 40) + 12345,
+                               std::numeric_limits<int64_t>::max() / 2}) {
+    std::atomic<uint64_t> covered = 0;
+    std::atomic<bool> in_range = true;
+    pool.run(groups, [&](int64_t begin, int64_t end, int) noexcept {
+      if (begin < 0 || begin >= end || end > groups) in_range = false;
+      covered += static_cast<uint64_t>(end - begin);
+    });
+    EXPECT_TRUE(in_range);
+    EXPECT_EQ(covered, static_cast<uint64_t>(groups));
+  }
+}
+
+TEST_P(ThreadPoolWorkers, NestedLaunchesRunInline) {
+  ThreadPool pool(GetParam());
+  std::atomic<int64_t> total = 0;
+  std::atomic<bool> same_thread = true;
+  pool.run(20, [&](int64_t begin, int64_t end, int) noexcept {
+    const std::thread::id outer = std::this_thread::get_id();
+    for (int64_t group = begin; group < end; ++group) {
+      pool.run(30, [&](int64_t inner_begin, int64_t inner_end, int) noexcept {
+        if (end - begin < 20 && std::this_thread::get_id() != outer) same_thread = false;
+        total += inner_end - inner_begin;
+      });
+    }
+  });
+  EXPECT_EQ(total, 600);
+  EXPECT_TRUE(same_thread);
+}
+
+TEST_P(ThreadPoolWorkers, SeveralCallersAtOnce) {
+  ThreadPool pool(GetParam());
+  std::vector<std::thread> callers;
+  std::atomic<int> right = 0;
+  for (int caller = 0; caller < 4; ++caller) {
+    callers.emplace_back([&, caller] {
+      for (int round = 0; round < 200; ++round) {
+        const int64_t groups = 1 + (round * 7 + caller) % 50;
+        std::vector<int> runs(static_cast<size_t>(groups), 0);
+        pool.run(groups, [&](int64_t begin, int64_t end, int) noexcept {
+          for (int64_t group = begin; group < end; ++group)
+            ++runs[static_cast<size_t>(group)];
+        });
+        bool is_right = true;
+        for (const int count : runs)
+          is_right = is_right && count == 1;
+        right += is_right ? 1 : 0;
+      }
+    });
+  }
+  for (std::thread& caller : callers)
+    caller.join();
+  EXPECT_EQ(right, 800);
+}
+
+TEST(ThreadPool, WorkersShareALaunch) {
+  // Each of two groups waits for the other: done only if two threads run them at once.
+  ThreadPool pool(2);
+  std::atomic<int> arrived = 0;
+  pool.run(2, [&](int64_t begin, int64_t end, int) noexcept {
+    for (int64_t group = begin; group < end; ++group) {
+      ++arrived;
+      while (arrived < 2)
+        std::this_thread::yield();
+    }
+  });
+  EXPECT_EQ(arrived, 2);
+}
+
+TEST(ThreadPool, AnIdleWorkerStealsFromABusyOne) {
+  // Worker 0's first group waits until all others have run: others must take its home range.
+  ThreadPool pool(2);
+  constexpr int64_t kGroups = 64;
+  std::atomic<int64_t> others = 0;
+  pool.run(kGroups, [&](int64_t begin, int64_t end, int) noexcept {
+    for (int64_t group = begin; group < end; ++group) {
+      if (group != 0) {
+        ++others;
+        continue;
+      }
+      // Groups in this very call cannot be stolen any more.
+      while (others < kGroups - (end - begin))
+        std::this_thread::yield();
+    }
+  });
+  EXPECT_EQ(others, kGroups - 1);
+}
+
+TEST(ThreadPool, OneGroupRunsOnTheCaller) {
+  ThreadPool pool(4);
+  std::thread::id thread;
+  pool.run(1, [&](int64_t, int64_t, int worker) noexcept {
+    EXPECT_EQ(worker, 0);
+    thread = std::this_thread::get_id();
+  });
+  EXPECT_EQ(thread, std::this_thread::get_id());
+}
+
+TEST(ThreadPool, DefaultIsTheSettingThenTheCores) {
+  EXPECT_EQ(ThreadPool(0).num_workers(), setting_int(Setting::kThreads) > 0
+                                             ? setting_int(Setting::kThreads)
+                                             : num_available_cores());
+  const ScopedSetting three(Setting::kThreads, "3");
+  EXPECT_EQ(ThreadPool(0).num_workers(), 3);
+  const ScopedSetting many(Setting::kThreads, "99999999999");
+  EXPECT_ERROR(ThreadPool(0), ErrorCode::kInvalidArgument, "TENON_THREADS", "4096");
+  EXPECT_ERROR(ThreadPool(-1), ErrorCode::kInvalidArgument, "workers is -1");
+}
+
+TEST(ThreadPool, DenormalsAreKeptWhateverTheCallersMode) {
+  ThreadPool pool(2);
+  constexpr unsigned kFlushToZero = 0x8040;
+  const unsigned before = _mm_getcsr();
+  _mm_setcsr(before | kFlushToZero);
+  std::atomic<int> flushed = 0;
+  for (const int64_t groups : {1, 16}) {
+    pool.run(groups, [&](int64_t, int64_t, int) noexcept {
+      if ((_mm_getcsr() & kFlushToZero) != 0) ++flushed;
+    });
+  }
+  EXPECT_EQ(_mm_getcsr() & kFlushToZero, kFlushToZero);  // the caller's own is back
+  _mm_setcsr(before);
+  EXPECT_EQ(flushed, 0);
+}
+
+TEST(ThreadPool, HelpersTakeNoSignalsOfTheHost) {
+  ThreadPool pool(2);
+  std::atomic<bool> blocks_usr1 = false;
+  std::atomic<int> arrived = 0;
+  pool.run(2, [&](int64_t begin, int64_t end, int worker) noexcept {
+    if (worker == 1) {
+      sigset_t mask;
+      pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+      blocks_usr1 = sigismember(&mask, SIGUSR1) == 1 && sigismember(&mask, SIGSEGV) == 0;
+    }
+    arrived += static_cast<int>(end - begin);
+    while (arrived < 2)
+      std::this_thread::yield();
+  });
+  EXPECT_TRUE(blocks_usr1);
+}
+
+/// Runs `body` in a forked child and returns its exit code; a hang is cut off by an alarm.
+template <typename Body>
+int run_forked(Body&& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    _exit(body());
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+TEST(ThreadPool, AForkedChildGetsAnErrorAndNoHang) {
+  auto pool = std::make_unique<ThreadPool>(3);
+  const auto nothing = [](int64_t, int64_t, int) noexcept {};
+  pool->run(100, nothing);
+  const int code = run_forked([&] {
+    int result = 1;
+    try {
+      pool->run(100, nothing);
+    } catch (const Error& error) {
+      result = error.code() == ErrorCode::kDeviceFailed ? 42 : 2;
+    }
+    pool.reset();  // must not wait for threads that the child does not have
+    return result;
+  });
+  EXPECT_EQ(code, 42);
+  pool->run(100, nothing);  // the parent is as before
+}
+
+TEST(ThreadPool, APoolWithoutThreadsSurvivesAFork) {
+  ThreadPool pool(1);
+  EXPECT_EQ(run_forked([&] {
+              int count = 0;
+              pool.run(5, [&](int64_t begin, int64_t end, int) noexcept {
+                count += static_cast<int>(end - begin);
+              });
+              return count;
+            }),
+            5);
+}
+
+}  // namespace
+}  // namespace tenon::cpu
