@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <optional>
 #include <span>
@@ -17,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "tenon/backend/cpu/sanitizer.h"
 #include "tenon/base/error.h"
 #include "tests/backend/cpu/compile_for_test.h"
 #include "tests/backend/cpu/elf_writer.h"
@@ -90,6 +92,32 @@ TEST(ObjectLoader, AbsoluteRelocationsPointIntoTheImage) {
   const LoadedObject object = load_object(elf.write(), "absolute");
   EXPECT_EQ(get<int()>(object, "g")(), 42);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(object.find("g")) % 64, 0u);
+}
+
+TEST(ObjectLoader, AddressSanitizerSeesInsideKernels) {
+  if (!kAddressSanitizer) GTEST_SKIP() << "only in a build with AddressSanitizer";
+  const LoadedObject object = load_object(compile_for_test(kSource), "kernels");
+  const std::vector<float> in(4, 1.0f);
+  std::vector<float> out(4);
+  auto* const apply = get<void(float*, const float*, long)>(object, "apply");
+  apply(out.data(), in.data(), 4);
+  EXPECT_DEATH(apply(out.data(), in.data(), 5), "heap-buffer-overflow");
+}
+
+TEST(ObjectLoader, ThreadSanitizerSeesInsideKernels) {
+  if (!kThreadSanitizer) GTEST_SKIP() << "only in a build with ThreadSanitizer";
+  const LoadedObject object = load_object(compile_for_test(kSource), "kernels");
+  auto* const apply = get<void(float*, const float*, long)>(object, "apply");
+  const auto race = [&] {
+    const std::vector<float> in(4, 1.0f);
+    std::vector<float> out(4);
+    std::thread other([&] { apply(out.data(), in.data(), 4); });
+    apply(out.data(), in.data(), 4);
+    other.join();
+    std::exit(0);  // the sanitizer turns this into its own code
+  };
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  EXPECT_EXIT(race(), ::testing::ExitedWithCode(66), "data race");
 }
 
 /// The permissions in /proc/self/maps of the mapping that holds `address`.
