@@ -23,7 +23,7 @@ demo: build
 
 test:
 	@tools/install_packages.sh build test
-	@cmake --preset release -DBUILD_TESTING=ON --log-level=WARNING
+	@cmake --preset release --log-level=WARNING
 	@cmake --build --preset release --parallel $(JOBS)
 	@ctest --preset release --parallel $(JOBS)
 

@@ -59,9 +59,11 @@ for package in "${missing[@]}"; do
 done
 if [ ${#unknown[@]} -gt 0 ]; then
   echo "install_packages: apt does not know ${unknown[*]}" >&2
-  echo "clang-22 comes with Debian 12's security updates: add to /etc/apt/sources.list" >&2
-  echo "  deb http://deb.debian.org/debian-security bookworm-security main" >&2
-  echo "or, on other releases, the repository described on https://apt.llvm.org" >&2
+  case "${unknown[*]}" in *22*)
+    echo "clang-22 comes with Debian 12's security updates: add to /etc/apt/sources.list" >&2
+    echo "  deb http://deb.debian.org/debian-security bookworm-security main" >&2
+    echo "or, on other releases, the repository described on https://apt.llvm.org" >&2 ;;
+  esac
   exit 1
 fi
 

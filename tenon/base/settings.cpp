@@ -206,14 +206,14 @@ std::string home_folder() {
 
 std::string user_cache_folder() {
   // The XDG Base Directory Specification 0.8: a relative path is to be ignored.
-  const std::string folder = environment("XDG_CACHE_HOME");
+  std::string folder = environment("XDG_CACHE_HOME");
   if (folder.starts_with('/')) return folder;
   const std::string home = home_folder();
   return home.empty() ? home : home + "/.cache";
 }
 
 std::string temporary_folder() {
-  const std::string folder = environment("TMPDIR");
+  std::string folder = environment("TMPDIR");
   return folder.empty() ? "/tmp" : folder;
 }
 
