@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+#include "tests/render/c_library.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "tenon/base/error.h"
+#include "tenon/ir/eval_op.h"
+#include "tenon/render/c.h"
+
+namespace tenon::testing {
+
+namespace {
+
+/// What a command writes, and "exit N" if it fails.
+std::string output_of(const std::string& command) {
+  FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return "popen failed";
+  std::string out;
+  char block[4096];
+  size_t count = 0;
+  while ((count = ::fread(block, 1, sizeof block, pipe)) > 0)
+    out.append(block, count);
+  const int status = ::pclose(pipe);
+  if (status != 0) append(out, "exit ", status, '\n');
+  return out;
+}
+
+std::vector<CpuLevel> make_levels() {
+  Target base;
+  base.arch = "x86_64";
+  for (const DType dtype : storage_dtypes()) {
+    if (!is_float(dtype) || dtype_bits(dtype) >= 32) base.arithmetic.add(dtype);
+  }
+  base.native_ops = {Op::kSqrt};
+  Target wide = base;
+  wide.native_ops = {Op::kFma, Op::kSqrt, Op::kTrunc};
+  wide.extra_casts = {{DType::kF16, DType::kF32}, {DType::kF32, DType::kF16}};
+  wide.fuses_mulacc = true;
+  __builtin_cpu_init();
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return {
+      {"baseline", "", false, true, base},
+      {"avx2", "-mavx2 -mfma -mf16c", true, avx2, wide},
+      {"avx512", "-mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c", true, avx512, wide}};
+}
+
+}  // namespace
+
+const std::vector<CpuLevel>& cpu_levels() {
+  static const std::vector<CpuLevel> levels = make_levels();
+  return levels;
+}
+
+bool has_clang() {
+  static const bool found = output_of("clang-22 --version").find("exit") == std::string::npos;
+  return found;
+}
+
+CLibrary::CLibrary(const std::vector<RenderedSource>& sources, const CpuLevel& level)
+    : text_(c_renderer().join(sources)) {
+  std::ofstream(folder_ / "k.c") << text_;
+  const std::string flags =
+      "-std=c11 -O1 -mprefer-vector-width=512 -ffp-contract=off -fno-math-errno "
+      "-fexcess-precision=16 -fPIC -fno-builtin -fno-jump-tables -ffreestanding "
+      "-fno-asynchronous-unwind-tables -fno-stack-protector -Wall -Wextra ";
+  const std::string object = folder_ / "k.o";
+  problems_ =
+      output_of(concat("clang-22 ", flags, level.flags, " -c -o ", object, " ", folder_ / "k.c"));
+  problems_ += output_of("nm -u " + object);
+  std::istringstream symbols(output_of("nm --defined-only " + object));
+  for (std::string line; std::getline(symbols, line);) {
+    const bool is_writable = line.size() > 18 && strchr("DdBbCGS", line[17]) != nullptr;
+    if (is_writable) append(problems_, "writable: ", line, '\n');
+  }
+  const std::string library = folder_ / "k.so";
+  problems_ += output_of(concat("clang-22 -shared -nostdlib -o ", library, " ", object));
+  if (level.is_here) handle_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
+CLibrary::~CLibrary() {
+  if (handle_ != nullptr) ::dlclose(handle_);
+}
+
+CLibrary::Kernel CLibrary::kernel(const std::string& entry) const {
+  void* symbol = handle_ == nullptr ? nullptr : ::dlsym(handle_, entry.c_str());
+  TENON_CHECK(symbol != nullptr, ErrorCode::kNotFound, "no kernel ", entry, ": ", problems_);
+  return reinterpret_cast<Kernel>(symbol);
+}
+
+std::vector<std::byte> pack_arguments(const Signature& signature,
+                                      std::span<const uint64_t> values) {
+  const ArgumentLayout layout = layout_arguments(signature);
+  std::vector<std::byte> block(layout.size_bytes, std::byte{0xa5});
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Argument& argument = signature.arguments[i];
+    const auto size =
+        argument.is_buffer ? 8 : static_cast<size_t>(dtype_size_bytes(argument.dtype));
+    ::memcpy(block.data() + layout.offsets[i], &values[i], size);
+  }
+  return block;
+}
+
+HostBuffer::HostBuffer(DType dtype, size_t num_elements)
+    : dtype_(dtype), num_elements_(num_elements) {
+  const size_t size = num_elements * static_cast<size_t>(dtype_size_bytes(dtype));
+  memory_.reset(static_cast<std::byte*>(::aligned_alloc(64, (size + 127) / 64 * 64)));
+  ::memset(memory_.get(), 0xa5, size);
+}
+
+uint64_t HostBuffer::get(size_t index) const {
+  const auto size = static_cast<size_t>(dtype_size_bytes(dtype_));
+  uint64_t bits = 0;
+  ::memcpy(&bits, memory_.get() + index * size, size);
+  // A bool in memory that is neither 0 nor 1 must not pass for 1.
+  return dtype_ == DType::kBool ? bits : canonical_bits(dtype_, bits);
+}
+
+void HostBuffer::set(size_t index, uint64_t bits) {
+  const auto size = static_cast<size_t>(dtype_size_bytes(dtype_));
+  ::memcpy(memory_.get() + index * size, &bits, size);
+}
+
+bool same_value(DType dtype, uint64_t a, uint64_t b) {
+  if (a == b || !is_float(dtype)) return a == b;
+  const double x = float_to_double(a, dtype);
+  const double y = float_to_double(b, dtype);
+  return x != x && y != y;
+}
+
+std::vector<uint64_t> special_values(DType dtype) {
+  if (dtype == DType::kBool) return {0, 1};
+  std::vector<uint64_t> values;
+  if (is_float(dtype)) {
+    for (const double value : {0.0,
+                               1.0,
+                               0.5,
+                               1.5,
+                               2.5,
+                               3.0,
+                               127.0,
+                               127.5,
+                               128.0,
+                               255.5,
+                               256.0,
+                               1e-3,
+                               32767.5,
+                               65504.0,
+                               65519.0,
+                               65520.0,
+                               65535.5,
+                               16777217.0,
+                               2147483520.0,
+                               2147483647.0,
+                               2147483648.0,
+                               4294967296.0,
+                               4294967295.0,
+                               9.2233715e18,
+                               9.2233720368547758e18,
+                               1.8446744073709550e19,
+                               1.8446744073709552e19,
+                               3.4028234e38,
+                               1.1754944e-38,
+                               1e-40,
+                               6.1e-5,
+                               5.9e-8,
+                               1e300,
+                               1e-310,
+                               0.1,
+                               0.33333333333333331}) {
+      values.push_back(double_to_float(value, dtype));
+      values.push_back(double_to_float(-value, dtype));
+    }
+    const FloatFormat format = float_format(dtype);
+    const uint64_t inf = ((uint64_t{1} << format.exponent_bits) - 1) << format.mantissa_bits;
+    const uint64_t sign = uint64_t{1} << (dtype_bits(dtype) - 1);
+    for (const uint64_t bits : {inf, inf | sign, inf | 1, inf | (inf >> 1), uint64_t{1}, sign | 1})
+      values.push_back(bits);
+    return values;
+  }
+  for (const int64_t value : {0,  1,  2,  3,  5,   7,  8,  9,  15, 16, 17,  31,  32,  33,
+                              63, 64, 65, 85, 127, -1, -2, -3, -7, -8, -31, -64, -100}) {
+    values.push_back(canonical_bits(dtype, static_cast<uint64_t>(value)));
+  }
+  for (const uint64_t bits :
+       {int_min_bits(dtype), int_min_bits(dtype) + 1, int_max_bits(dtype), int_max_bits(dtype) - 1,
+        int_max_bits(dtype) / 3, uint64_t{0x9e3779b97f4a7c15}, uint64_t{0x0123456789abcdef},
+        uint64_t{0x8000000080000001}, uint64_t{16777217}, uint64_t{0x7fffff8000000001}}) {
+    values.push_back(canonical_bits(dtype, bits));
+  }
+  return values;
+}
+
+}  // namespace tenon::testing

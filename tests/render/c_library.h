@@ -1,0 +1,84 @@
+// Compiles rendered C with clang-22 as backend/cpu does, loads it, and runs kernels on host memory.
+// For the tests of render/. SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tenon/ir/linear.h"
+#include "tenon/render/renderer.h"
+#include "tests/support/temp_folder.h"
+
+namespace tenon::testing {
+
+/// One set of instruction sets: what the text is rendered for and compiled with.
+struct CpuLevel {
+  std::string name;
+  std::string flags;
+  bool has_avx2 = false;  ///< with fma and f16c
+  bool is_here = false;   ///< this machine can run it
+  Target target;
+};
+/// baseline, avx2, avx512.
+const std::vector<CpuLevel>& cpu_levels();
+bool has_clang();
+
+/// The unit of several kernels, compiled and loaded. `problems` holds what must not be there:
+/// compiler warnings, undefined symbols, writable data.
+class CLibrary {
+ public:
+  CLibrary(const std::vector<RenderedSource>& sources, const CpuLevel& level);
+  ~CLibrary();
+  CLibrary(const CLibrary&) = delete;
+  CLibrary& operator=(const CLibrary&) = delete;
+
+  const std::string& text() const { return text_; }
+  const std::string& problems() const { return problems_; }
+
+  using Kernel = void (*)(const void* args, int64_t group_begin, int64_t group_end, void* scratch);
+  Kernel kernel(const std::string& entry) const;
+
+ private:
+  TempFolder folder_;
+  std::string text_;
+  std::string problems_;
+  void* handle_ = nullptr;
+};
+
+/// A value for each argument of a signature: an address or the bits of a scalar.
+std::vector<std::byte> pack_arguments(const Signature& signature, std::span<const uint64_t> values);
+
+/// Host memory of one dtype, poisoned with 0xa5 at first.
+class HostBuffer {
+ public:
+  HostBuffer(DType dtype, size_t num_elements);
+  uint64_t get(size_t index) const;  ///< canonical bits
+  void set(size_t index, uint64_t bits);
+  uint64_t address() const { return reinterpret_cast<uint64_t>(data()); }
+  void* data() const { return memory_.get(); }
+  size_t size() const { return num_elements_; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const { ::free(memory); }
+  };
+  DType dtype_;
+  size_t num_elements_;
+  std::unique_ptr<std::byte, Free> memory_;
+};
+
+/// Equal bits, or both NaN.
+bool same_value(DType dtype, uint64_t a, uint64_t b);
+
+/// Values at which arithmetic of this dtype goes wrong, as canonical bits.
+std::vector<uint64_t> special_values(DType dtype);
+
+inline Argument buffer_argument(std::string name, DType dtype, ArgumentAccess access) {
+  return {.name = std::move(name), .dtype = dtype, .is_buffer = true, .access = access};
+}
+
+}  // namespace tenon::testing
