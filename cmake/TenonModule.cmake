@@ -91,14 +91,18 @@ endforeach()
 endfunction()
 
 # tenon_fuzz(NAME <n> SOURCES <file>... [DEPS <module>...])
-# A libFuzzer executable, built where TENON_FUZZ is on.
+# A libFuzzer executable in fuzz/ of the build folder, where TENON_FUZZ is on and its modules are
+# built.
 function(tenon_fuzz)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPS")
-  if(NOT TENON_FUZZ)
-    return()
-  endif()
+  foreach(module IN LISTS arg_DEPS)
+    if(NOT TENON_FUZZ OR NOT TARGET tenon::${module})
+      return()
+    endif()
+  endforeach()
   tenon_program(NAME ${arg_NAME} SOURCES ${arg_SOURCES} DEPS ${arg_DEPS})
   target_link_options(${arg_NAME} PRIVATE -fsanitize=fuzzer)
+  set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
 endfunction()
 
 # Adds <root>/<folder> if it describes itself and TENON_ONLY does not exclude it. Build files of

@@ -7,7 +7,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-steps=(lint format dev release clang asan tsan prop size)
+steps=(lint format dev release clang asan tsan prop fuzz size)
 jobs=$(nproc)
 
 # Configures, builds and tests a preset; further words go to ctest.
@@ -43,6 +43,21 @@ step_prop() {
   for seed in $(seq 1 "${CHECK_SEEDS:-20}"); do
     TENON_SEED=$seed ctest --preset release -L '^prop$' --parallel "$jobs" >build/prop.log 2>&1 ||
       { echo "TENON_SEED=$seed:"; cat build/prop.log; return 1; }
+  done
+}
+
+# Each fuzz target for CHECK_FUZZ_SECONDS; a corpus grows in build/corpus from run to run.
+step_fuzz() {
+  local target corpus
+  cmake --preset fuzz && cmake --build --preset fuzz || return 1
+  for target in build/fuzz/fuzz/*_fuzz; do
+    [ -x "$target" ] || continue
+    corpus=build/corpus/$(basename "$target")
+    mkdir -p "$corpus"
+    echo "-- $target"
+    "$target" -max_total_time="${CHECK_FUZZ_SECONDS:-60}" -print_final_stats=1 \
+      -artifact_prefix="$corpus-" "$corpus" >build/fuzz.log 2>&1 || { cat build/fuzz.log; return 1; }
+    grep -E 'number_of_executed_units|new_units_added' build/fuzz.log
   done
 }
 
