@@ -27,48 +27,37 @@ int Kernel::add_buffer(BufferDecl decl) {
 
 namespace {
 
-int64_t checked_multiply(int64_t a, int64_t b, const BufferDecl& buffer) {
-  int64_t product = 0;
-  TENON_ASSERT(!__builtin_mul_overflow(a, b, &product), "layout of ", buffer.name,
-               ": its size does not fit 64 bits");
-  return product;
-}
-
-int64_t checked_sum(int64_t a, int64_t b, const BufferDecl& buffer) {
-  int64_t sum = 0;
-  TENON_ASSERT(!__builtin_add_overflow(a, b, &sum), "layout of ", buffer.name,
-               ": its size does not fit 64 bits");
-  return sum;
-}
-
-}  // namespace
-
-LayoutTerms layout_terms(const BufferDecl& buffer) {
+// Fills `result`; returns why the layout is not one of this buffer, or nothing.
+std::optional<std::string> build_layout(const BufferDecl& buffer, LayoutTerms& result) {
   std::vector<LayoutPart> parts = buffer.layout;
   if (parts.empty()) {
-    for (size_t dim = 0; dim < buffer.dims.size(); ++dim) {
+    for (size_t dim = 0; dim < buffer.dims.size(); ++dim)
       parts.push_back({.dim = static_cast<int>(dim), .extent = buffer.dims[dim], .pad = 0});
-    }
   }
-  LayoutTerms result;
   result.terms.resize(parts.size());
   std::vector<int64_t> covered(buffer.dims.size(), 1);  // of each dim, by the parts inside
   int64_t stride = 1;
   for (size_t i = parts.size(); i-- > 0;) {
     const LayoutPart& part = parts[i];
-    TENON_ASSERT(part.dim >= 0 && static_cast<size_t>(part.dim) < buffer.dims.size() &&
-                     part.extent >= 1 && part.pad >= 0,
-                 "layout of ", buffer.name, ": part ", i, " has dim ", part.dim, ", extent ",
-                 part.extent, ", pad ", part.pad);
+    if (part.dim < 0 || static_cast<size_t>(part.dim) >= buffer.dims.size() || part.extent < 1 ||
+        part.pad < 0) {
+      return concat("part ", i, " has dim ", part.dim, ", extent ", part.extent, ", pad ",
+                    part.pad);
+    }
     int64_t& inside = covered[static_cast<size_t>(part.dim)];
     result.terms[i] = {
         .dim = part.dim, .divisor = inside, .modulus = part.extent, .stride = stride};
-    inside = checked_multiply(inside, part.extent, buffer);
-    stride = checked_sum(checked_multiply(stride, part.extent, buffer), part.pad, buffer);
+    if (__builtin_mul_overflow(inside, part.extent, &inside) ||
+        __builtin_mul_overflow(stride, part.extent, &stride) ||
+        __builtin_add_overflow(stride, part.pad, &stride)) {
+      return "its size does not fit 64 bits";
+    }
   }
   for (size_t dim = 0; dim < covered.size(); ++dim) {
-    TENON_ASSERT(covered[dim] >= buffer.dims[dim], "layout of ", buffer.name, ": dim ", dim,
-                 " has ", buffer.dims[dim], " values, its parts hold ", covered[dim]);
+    if (covered[dim] < buffer.dims[dim]) {
+      return concat("dim ", dim, " has ", buffer.dims[dim], " values, its parts hold ",
+                    covered[dim]);
+    }
   }
   // The outermost part of a dim takes what is left: no modulus needed.
   std::vector<bool> seen(buffer.dims.size(), false);
@@ -77,6 +66,20 @@ LayoutTerms layout_terms(const BufferDecl& buffer) {
     seen[static_cast<size_t>(term.dim)] = true;
   }
   result.num_elements = stride;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> why_not_layout(const BufferDecl& buffer) {
+  LayoutTerms ignored;
+  return build_layout(buffer, ignored);
+}
+
+LayoutTerms layout_terms(const BufferDecl& buffer) {
+  LayoutTerms result;
+  const std::optional<std::string> reason = build_layout(buffer, result);
+  TENON_ASSERT(!reason, "layout of ", buffer.name, ": ", *reason);
   return result;
 }
 

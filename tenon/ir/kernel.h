@@ -47,10 +47,10 @@ struct LayoutPart {
 struct BufferDecl {
   std::string name;
   DType dtype = DType::kF32;
-  Shape dims;
+  Shape dims{};
   BufferAccess access = BufferAccess::kTmp;
   Scope scope = Scope::kNone;
-  std::vector<LayoutPart> layout;  ///< empty: row-major, no padding
+  std::vector<LayoutPart> layout{};  ///< empty: row-major, no padding
   int64_t align_bytes = 0;         ///< 0: the dtype's size
   friend bool operator==(const BufferDecl&, const BufferDecl&) = default;
 };
@@ -227,7 +227,9 @@ struct LayoutTerms {
   std::vector<LayoutTerm> terms;  ///< by layout part, outer to inner
   int64_t num_elements = 1;
 };
-/// The layout as numbers. Asserts that it holds the buffer's dims and fits 64 bits.
+/// Why the layout does not hold the buffer's dims, or does not fit 64 bits; nothing if it does.
+std::optional<std::string> why_not_layout(const BufferDecl& buffer);
+/// The layout as numbers; asserts that it is one.
 LayoutTerms layout_terms(const BufferDecl& buffer);
 
 /// Offset in elements of `index` in the buffer's layout, as an idx expression, and the number of
