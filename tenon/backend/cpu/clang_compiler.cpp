@@ -50,7 +50,8 @@ std::string version_text(const std::string& path, CompileCache* cache) {
     std::mutex mutex;
     std::map<std::string, std::string> versions;
   };
-  static auto* known = new Known;  // leaked on purpose: compiles may run in static destructors
+  static auto* const known =
+      new Known;  // leaked on purpose: compiles may run in static destructors
   const std::optional<std::string> key = version_key(path);
   if (!key) return ask_version(path);
   {

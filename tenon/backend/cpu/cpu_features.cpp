@@ -221,6 +221,7 @@ CpuFeatureSet parse_cpu_arch(std::string_view arch) {
     const std::optional<CpuFeature> feature = find_feature(name);
     if (!feature) {
       std::vector<std::string_view> known;
+      known.reserve(kFeatures.size());
       for (const FeatureRow& row : kFeatures)
         known.push_back(row.name);
       const std::optional<std::string> nearest = nearest_name(name, known);

@@ -65,9 +65,9 @@ bool request_tile_permission();
 CpuFeatureSet parse_cpu_arch(std::string_view arch);
 
 struct CacheSizes {
-  int64_t l1_data_bytes = 32 * 1024;
-  int64_t l2_bytes = 1024 * 1024;
-  int64_t l3_bytes = 8 * 1024 * 1024;  ///< equals l2_bytes where there is no third level
+  int64_t l1_data_bytes = int64_t{32} << 10;
+  int64_t l2_bytes = int64_t{1} << 20;
+  int64_t l3_bytes = int64_t{8} << 20;  ///< equals l2_bytes where there is no third level
   int64_t line_bytes = 64;
 };
 

@@ -203,9 +203,10 @@ std::string LoadedObject::Image::describe(uint64_t offset) const {
   const auto hex = [](uint64_t value) {
     constexpr std::string_view kDigits = "0123456789abcdef";
     std::string text;
-    do
+    do {
       text.insert(text.begin(), kDigits[value % 16]);
-    while ((value /= 16) != 0);
+      value /= 16;
+    } while (value != 0);
     return "+0x" + text;
   };
   if (best == nullptr) return name + hex(offset);

@@ -97,6 +97,7 @@ void wait_while(const std::atomic<Word>& word, Word old, int64_t spin_ns) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): padded on purpose
 struct ThreadPool::Shared {
   struct Slot {
     alignas(kCacheLine) std::atomic<uint64_t> range = 0;   // tickets that this worker still has
@@ -317,7 +318,7 @@ void ThreadPool::run(int64_t groups, GroupBody body) {
 
 ThreadPool& ThreadPool::shared() {
   // Leaked on purpose: launches may come from destructors of static objects.
-  static auto* pool = new ThreadPool;
+  static auto* const pool = new ThreadPool;
   return *pool;
 }
 

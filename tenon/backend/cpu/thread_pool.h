@@ -12,20 +12,22 @@
 
 namespace tenon::cpu {
 
+class GroupBody;
+
+/// What a launch may call: never throws, and is not itself a GroupBody (which is just copied).
+template <typename Body>
+concept LaunchBody = !std::is_same_v<std::remove_cvref_t<Body>, GroupBody> &&
+                     std::is_nothrow_invocable_v<Body&, int64_t, int64_t, int>;
+
 /// Borrows a callable `void(int64_t begin, int64_t end, int worker) noexcept` for one launch.
-/// Nothing may be thrown out of a kernel; a body that does anyway ends the process.
 class GroupBody {
  public:
-  template <typename Body>
-  requires(!std::is_same_v<std::remove_cvref_t<Body>, GroupBody>) GroupBody(Body&& body)
-  noexcept  // NOLINT(google-explicit-constructor): a call's argument
+  template <LaunchBody Body>
+  GroupBody(Body&& body) noexcept  // NOLINT: implicit, so that a lambda is an argument as it is
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(body)))),
         call_([](void* object, int64_t begin, int64_t end, int worker) noexcept {
           (*static_cast<std::remove_reference_t<Body>*>(object))(begin, end, worker);
-        }) {
-    static_assert(std::is_nothrow_invocable_v<Body&, int64_t, int64_t, int>,
-                  "the body of a launch must be noexcept");
-  }
+        }) {}
 
   void operator()(int64_t begin, int64_t end, int worker) const noexcept {
     call_(object_, begin, end, worker);
