@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+
+#include "tenon/codegen/choose_index_width.h"
+
+#include <algorithm>
+
+#include "tenon/base/error.h"
+#include "tenon/ir/kernel_walk.h"
+#include "tenon/rules/bounds.h"
+
+namespace tenon {
+DType choose_index_width(const Kernel& nest, const Target& target) {
+  std::vector<Node> roots;
+  for_each_stmt(nest.body, [&roots](const Stmt& stmt) {
+    for_each_expr(stmt, [&roots](const Node& expr) { roots.push_back(expr); });
+  });
+  BoundsMemo memo;
+  int64_t low = 0;
+  int64_t high = 0;
+  for (const Node& node : topological_order(roots)) {
+    if (node.dtype() != DType::kIdx) continue;
+    const Interval interval = memo.bounds(node);
+    // A loaded index is cast to idx before it is clipped or gated; its dtype's own width decides.
+    if (node.op() == Op::kCast && dtype_bits(node.src(0).dtype()) == 64) high = INT64_MAX;
+    TENON_CHECK(interval.is_bounded() || node.op() == Op::kCast, ErrorCode::kUnsupported,
+                "choose_index_width: an index of kernel '", nest.name,
+                "' may leave 64 bits; its bounds are ", interval.min, " to ", interval.max);
+    low = std::min(low, interval.min);
+    high = std::max(high, interval.max);
+  }
+  for (const BufferDecl& buffer : nest.buffers)
+    high = std::max(high, layout_num_elements(buffer));
+  if (low >= INT32_MIN && high <= INT32_MAX) return DType::kI32;
+  TENON_CHECK(target.has_i64_index, ErrorCode::kUnsupported, "choose_index_width: kernel '",
+              nest.name, "' needs indices from ", low, " to ", high,
+              "; the device has 32-bit indices only. Split the tensor");
+  return DType::kI64;
+}
+
+}  // namespace tenon

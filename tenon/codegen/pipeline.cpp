@@ -1,0 +1,80 @@
+// The order of the passes, and why: docs/ir.md. Each is verified after it ran where asked for.
+// SPDX-License-Identifier: MIT
+
+#include "tenon/base/error.h"
+#include "tenon/codegen/build_nest.h"
+#include "tenon/codegen/choose_index_width.h"
+#include "tenon/codegen/clean_linear.h"
+#include "tenon/codegen/codegen.h"
+#include "tenon/codegen/decompose.h"
+#include "tenon/codegen/emit_linear.h"
+#include "tenon/codegen/flatten_indices.h"
+#include "tenon/codegen/lower_dtypes.h"
+#include "tenon/codegen/place_guards.h"
+#include "tenon/ir/kernel_verify.h"
+#include "tenon/ir/linear_verify.h"
+
+namespace tenon {
+namespace {
+
+class Pipeline {
+ public:
+  Pipeline(const Target& target, const CodegenOptions& options)
+      : target_(target), options_(options) {}
+
+  void after(std::string_view pass, const Kernel& kernel, KernelStage stage) const {
+    if (options_.on_kernel) options_.on_kernel(pass, kernel);
+    if (options_.verify) {
+      with_context([&] { check_kernel(kernel, stage); }, "verifying kernel '", kernel.name,
+                   "' after ", pass);
+    }
+  }
+
+  void after(std::string_view pass, const LinearProgram& program, bool is_final) const {
+    if (options_.on_linear) options_.on_linear(pass, program);
+    if (options_.verify) {
+      with_context([&] { check_linear(program, is_final ? &target_ : nullptr); },
+                   "verifying program '", program.name, "' after ", pass);
+    }
+  }
+
+  LinearProgram run(const Kernel& kernel) const {
+    TENON_CHECK(!kernel.is_nest, ErrorCode::kInvalidArgument, "lower_kernel: '", kernel.name,
+                "' is a nest already; give a kernel");
+    after("schedule", kernel, KernelStage::kKernel);
+    const Kernel split = split_root(kernel);
+    const Plan plan = options_.plan ? *options_.plan : choose_plan(split, target_);
+    if (const auto reason = check_plan(split, plan, target_)) {
+      fail(ErrorCode::kUnsupported, "lower_kernel: the plan for '", kernel.name,
+           "' does not fit: ", *reason);
+    }
+    Kernel nest = build_nest(split, plan);
+    after("build_nest", nest, KernelStage::kNest);
+    nest = place_guards(nest);
+    after("place_guards", nest, KernelStage::kNest);
+    nest = lower_dtypes(nest, target_);
+    after("lower_dtypes", nest, KernelStage::kNest);
+    nest = decompose(nest, target_);
+    after("decompose", nest, KernelStage::kNest);
+    nest = flatten_indices(nest);
+    after("flatten_indices", nest, KernelStage::kNest);
+    LinearProgram program = emit_linear(nest, choose_index_width(nest, target_));
+    after("emit_linear", program, false);
+    program = clean_linear(program);
+    after("clean_linear", program, true);
+    return program;
+  }
+
+ private:
+  const Target& target_;
+  const CodegenOptions& options_;
+};
+
+}  // namespace
+
+LinearProgram lower_kernel(const Kernel& kernel, const Target& target,
+                           const CodegenOptions& options) {
+  return Pipeline(target, options).run(kernel);
+}
+
+}  // namespace tenon

@@ -1,0 +1,107 @@
+// Puts the stored nodes in order and makes a kernel for each. SPDX-License-Identifier: MIT
+
+#include "tenon/schedule/schedule.h"
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "tenon/base/error.h"
+#include "tenon/schedule/choose_stores.h"
+#include "tenon/schedule/lower_movement.h"
+
+namespace tenon {
+namespace {
+
+// Nodes reachable from the outputs without looking below given ones, sources before users.
+std::vector<Node> order_to_given(std::span<const Node> outputs,
+                                 const std::function<bool(const Node&)>& is_given) {
+  std::vector<Node> order;
+  std::unordered_set<const void*> seen;
+  std::vector<std::pair<Node, size_t>> stack;
+  for (const Node& output : outputs) {
+    if (!seen.insert(output.id()).second) continue;
+    stack.emplace_back(output, 0);
+    while (!stack.empty()) {
+      auto& [node, next] = stack.back();
+      if (!is_given(node) && next < node.srcs().size()) {
+        const Node src = node.src(next++);
+        if (seen.insert(src.id()).second) stack.emplace_back(src, 0);
+        continue;
+      }
+      order.push_back(node);
+      stack.pop_back();
+    }
+  }
+  return order;
+}
+
+class Scheduler {
+ public:
+  explicit Scheduler(const ScheduleOptions& options) : options_(options) {}
+
+  Schedule run(std::span<const Node> outputs) {
+    const std::function<bool(const Node&)> is_given = [this](const Node& node) {
+      return node.op() == Op::kBuffer || (options_.is_known && options_.is_known(node));
+    };
+    const std::vector<Node> order = order_to_given(outputs, is_given);
+    const StoreChoice stored = choose_stores(order, outputs, is_given);
+    const std::function<bool(const Node&)> is_stored = [&](const Node& node) {
+      return is_given(node) || stored.has(node);
+    };
+    for (const Node& node : order) {
+      if (is_given(node)) {
+        add_buffer(node, "given").is_given = true;
+      } else if (stored.has(node)) {
+        add_buffer(node, stored.reason(node));
+        if (num_elements(node.shape()) > 0) add_call(node, is_stored);
+      }
+    }
+    for (const Node& output : outputs) {
+      const int number = number_.at(output.id());
+      result_.buffers[static_cast<size_t>(number)].is_output = true;
+      result_.outputs.push_back(number);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  ScheduledBuffer& add_buffer(const Node& node, std::string reason) {
+    number_.emplace(node.id(), static_cast<int>(result_.buffers.size()));
+    ScheduledBuffer buffer{.node = node, .dtype = node.dtype(), .reason = std::move(reason)};
+    buffer.shape.assign(node.shape().begin(), node.shape().end());
+    result_.buffers.push_back(std::move(buffer));
+    return result_.buffers.back();
+  }
+
+  void add_call(const Node& node, const std::function<bool(const Node&)>& is_stored) {
+    ScheduledCall call;
+    call.buffers.push_back(number_.at(node.id()));
+    if (node.op() == Op::kCopy) {
+      call.copy_from = number_.at(node.src(0).id());
+      result_.calls.push_back(std::move(call));
+      return;
+    }
+    MovedKernel moved = lower_movement(node, is_stored);
+    for (const Node& input : moved.inputs)
+      call.buffers.push_back(number_.at(input.id()));
+    TENON_CHECK(options_.max_arguments == 0 ||
+                    call.buffers.size() <= static_cast<size_t>(options_.max_arguments),
+                ErrorCode::kUnsupported, "schedule: kernel '", moved.kernel.name, "' needs ",
+                call.buffers.size(), " buffers; the device binds at most ", options_.max_arguments,
+                ". Call contiguous() on parts of the expression");
+    call.kernel = std::move(moved.kernel);
+    result_.calls.push_back(std::move(call));
+  }
+
+  const ScheduleOptions& options_;
+  Schedule result_;
+  std::unordered_map<const void*, int> number_;
+};
+
+}  // namespace
+
+Schedule schedule_graph(std::span<const Node> outputs, const ScheduleOptions& options) {
+  return Scheduler(options).run(outputs);
+}
+
+}  // namespace tenon

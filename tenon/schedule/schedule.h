@@ -1,0 +1,53 @@
+// From a tensor graph to an ordered list of kernels over buffers. Called by the engine for each
+// realisation and by `tenon explain`. What is stored in memory is decided here, once, by rules with
+// reasons; codegen adds no kernel and no buffer between kernels. SPDX-License-Identifier: MIT
+
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tenon/ir/kernel.h"
+#include "tenon/ir/tensor_ops.h"
+
+namespace tenon {
+
+/// One array in memory that kernels of a schedule read or write.
+struct ScheduledBuffer {
+  Node node;  ///< whose value it holds
+  DType dtype;
+  Shape shape;
+  bool is_given = false;  ///< holds its value before the schedule starts: a buffer, or known before
+  bool is_output = false;
+  std::string reason;  ///< why the value is stored ("output", "reduction read more than once", ...)
+};
+
+/// One step: a kernel, or (kernel.body empty, copy_from >= 0) a copy between devices.
+struct ScheduledCall {
+  Kernel kernel;             ///< canonical names: equal kernels print equal text
+  std::vector<int> buffers;  ///< number in Schedule::buffers of each kernel parameter
+  int copy_from = -1;        ///< for copies: source buffer; buffers[0] is the destination
+};
+
+struct Schedule {
+  std::vector<ScheduledBuffer> buffers;
+  std::vector<ScheduledCall> calls;
+  /// Number in `buffers` of each requested output, in order (equal nodes share one).
+  std::vector<int> outputs;
+};
+
+struct ScheduleOptions {
+  /// True for nodes whose value is in memory already (they become given buffers). Buffer nodes are
+  /// always given.
+  std::function<bool(const Node&)> is_known;
+  /// Most buffers that one kernel may bind; 0: no limit.
+  int max_arguments = 0;
+};
+
+/// Orders the kernels that compute `outputs`. Every call's inputs are given or written by an
+/// earlier call. Zero-size values get a buffer and no call.
+Schedule schedule_graph(std::span<const Node> outputs, const ScheduleOptions& options);
+
+}  // namespace tenon
