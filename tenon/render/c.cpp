@@ -27,6 +27,9 @@ constexpr std::string_view kReserved[] = {
     "volatile",    "while",     "asm",     "typeof",   "main",     "HELPER",   "args",     "group",
     "group_begin", "group_end", "scratch", "arguments"};
 
+/// `x < 0` of an unsigned x, or `x | 1` of a bool, is right however sure its outcome is.
+constexpr std::string_view kPragmaItem =
+    "#pragma clang diagnostic ignored \"-Wtautological-compare\"";
 constexpr std::string_view kHelperItem =
     "#define HELPER static inline __attribute__((always_inline))";
 
@@ -170,6 +173,7 @@ void CWriter::add_function(std::string_view text, const LinearType& deciding,
 // --- function and sources ------------------------------------------------------------------------
 
 void CWriter::open_function() {
+  add_type(std::string(kPragmaItem));
   add_type(std::string(kHelperItem));
   const std::string index = type_text(value_type(DType::kI64));
   bool has_live_param = false;
@@ -314,6 +318,7 @@ std::string CWriter::float_to_int(const LinearType& from, const LinearType& to,
 
 std::string CWriter::bitcast(const LinearType& from, const LinearType& to,
                              const std::string& value) {
+  if (from == to) return value;
   const bool has_bool = from.dtype == DType::kBool || to.dtype == DType::kBool;
   if (to.lanes > 1) {
     if (!has_bool) return concat('(', type_text(to), ')', value);
@@ -526,7 +531,10 @@ std::string CWriter::vector_store(const Inst& inst) {
   const bool is_masked = gate != kNoId && program().type_of(gate).lanes > 1;
   const LinearType& index = operand_type(inst, 1);
   const bool is_scatter = index.lanes > 1;
-  const bool is_native = is_power_of_two(lanes) && !(is_scatter && !is_signed_int(index.dtype));
+  // clang 22.1 scales the index of __builtin_masked_scatter by the size of the index.
+  const bool is_scaled = is_signed_int(index.dtype) &&
+                         dtype_size_bytes(index.dtype) == dtype_size_bytes(element.dtype);
+  const bool is_native = is_power_of_two(lanes) && (!is_scatter || is_scaled);
   const int64_t align = effective_align(inst);
   const bool streams = inst.nt && !is_masked && !is_scatter && is_native &&
                        align >= lanes * dtype_size_bytes(element.dtype);
