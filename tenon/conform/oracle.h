@@ -1,0 +1,66 @@
+// The oracle: what a tensor graph means, evaluated as written, node by node, with plain loops,
+// exact integers and wider floats. It shares no scheduling, code generation, folding, rule or
+// eval_op with what it judges. Beside each value stands how far a right device may be from it: 0
+// for the exact class, else a bound from ULP tables, summation error and interval arithmetic.
+// Called by the conformance kit, `tenon diff` and property tests. SPDX-License-Identifier: MIT
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tenon/ir/node.h"
+
+namespace tenon {
+
+/// The value of one output. A right device's element i lies within `radius[i]` of `bits[i]`; with
+/// radius 0 it has these bits (any NaN for NaN). A radius above 0 implies a finite value.
+struct OracleValue {
+  DType dtype = DType::kF32;
+  Shape shape;
+  std::vector<uint64_t> bits;     ///< canonical (ir/eval_op.h), row-major
+  std::vector<double> radius;     ///< empty: all 0
+  std::vector<uint8_t> excluded;  ///< not 0: nothing can be said of the element; empty: all 0
+
+  double radius_at(size_t i) const { return radius.empty() ? 0 : radius[i]; }
+  bool is_excluded(size_t i) const { return !excluded.empty() && excluded[i] != 0; }
+};
+
+/// Where the leaves of a graph get their data.
+struct OracleInputs {
+  /// Row-major elements of a buffer node, valid until the next call.
+  std::function<std::span<const std::byte>(const Node& buffer)> buffer;
+  /// Value of a variable node; may be empty if the graph has none.
+  std::function<int64_t(const Node& variable)> variable;
+};
+
+/// Buffer `buffers[i]` has the bytes `data[i]`; borrows both.
+OracleInputs bind_inputs(std::span<const Node> buffers,
+                         std::span<const std::vector<std::byte>> data);
+
+/// Evaluates `outputs` in one pass over the graph; values that no one needs any more are dropped.
+/// A buffer has its value from before all assigns. Throws kInvalidArgument if an input has a wrong
+/// size or a variable is out of its bounds, kUnsupported beyond 2^28 elements in one node.
+std::vector<OracleValue> evaluate_oracle(std::span<const Node> outputs, const OracleInputs& inputs);
+
+/// The value as a device would store it: row-major elements.
+std::vector<std::byte> to_bytes(const OracleValue& value);
+
+struct Comparison {
+  int64_t failed = 0;
+  int64_t excluded = 0;
+  int64_t compared = 0;      ///< failed ones too, excluded ones not
+  int64_t first_wrong = -1;  ///< row-major index; -1: none
+  double max_ulp = 0;        ///< largest distance of finite floats, in ulps of the expected value
+  std::string text;          ///< the first wrong element in words; empty if none failed
+};
+
+/// Judges a device's row-major result: bit equality where the radius is 0 (NaN equals NaN, the sign
+/// of zero counts), else distance. Throws kInvalidArgument if `got` has a wrong size.
+Comparison compare(const OracleValue& expected, std::span<const std::byte> got);
+
+}  // namespace tenon
