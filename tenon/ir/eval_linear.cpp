@@ -19,7 +19,7 @@ namespace {
 
 /// What to do with an instruction; decided once, so that the inner loop switches on few cases.
 enum class Action : uint8_t {
-  kNothing,  ///< done before the run, or by the region's owner
+  kNothing,  ///< done before the run, or at the end of the region
   kConst,
   kScalarParam,
   kGridId,
@@ -45,8 +45,7 @@ enum class Action : uint8_t {
 struct Code {
   Action action = Action::kNothing;
   Op op = Op::kConst;
-  DType dtype = DType::kI32;  ///< of the operands (compute, cast) or of memory
-  bool has_barrier = false;
+  DType dtype = DType::kI32;        ///< of the operands (compute, cast) or of memory
   bool is_indexed_by_lane = false;  ///< gather, scatter
   bool is_gated_by_lane = false;
   uint32_t num_args = 0;
@@ -58,6 +57,16 @@ struct Code {
   int64_t alt = -1;
   const Inst* inst = nullptr;
   InstId id = 0;
+};
+
+/// A region that a lane is in.
+struct Frame {
+  RegionId region = 0;
+  size_t next = 0;              ///< instruction in the region
+  const Inst* owner = nullptr;  ///< the for or if; null for the body
+  int64_t index = 0;            ///< of a loop
+  int64_t end = 0;
+  friend bool operator==(const Frame&, const Frame&) = default;
 };
 
 /// What a pointer points at.
@@ -119,7 +128,7 @@ class Evaluator {
     for (int64_t i = 0; i < groups; ++i) {
       group_ = options_.reverse_groups ? groups - 1 - i : i;
       std::ranges::fill(local_memory_, std::byte{0xa5});
-      run_for_all_lanes(0);
+      run_group();
     }
   }
 
@@ -141,6 +150,7 @@ class Evaluator {
                 " lanes; at most ", kMaxWords, " in all");
     words_per_lane_ = words;
     registers_.resize(words * num_lanes_);
+    stacks_.resize(num_lanes_);
   }
 
   void place_memory() {
@@ -185,14 +195,6 @@ class Evaluator {
     const std::vector<InstId> order = program_order(program_);
     for (const InstId id : order)
       codes_[id] = decode(id);
-    for (auto id = order.rbegin(); id != order.rend(); ++id) {  // regions before their owners
-      const Inst& inst = program_.insts[*id];
-      for (size_t i = 0; i < inst.num_regions; ++i) {
-        for (const InstId inner : program_.regions[inst.regions[i]].insts) {
-          codes_[*id].has_barrier = codes_[*id].has_barrier || codes_[inner].has_barrier;
-        }
-      }
-    }
   }
 
   Code decode(InstId id) const {
@@ -205,7 +207,6 @@ class Evaluator {
                 "), which only the target can execute");
     code.lanes = inst.type.lanes;
     code.num_args = inst.num_operands;
-    code.has_barrier = inst.op == Op::kBarrier;
     if (inst.num_results > 0) code.dst = slots_[inst.first_result];
     for (size_t i = 0; i < operands.size() && i < code.src.size(); ++i) {
       code.src[i] = slots_[operands[i]];
@@ -225,65 +226,87 @@ class Evaluator {
     return code;
   }
 
-  // --- lanes together: regions with barriers ----------------------------------------------------
+  // --- control ----------------------------------------------------------------------------------
+
+  // Each lane has a stack of its own and runs until it meets a barrier; then all must stand there.
+  void run_group() {
+    for (auto& stack : stacks_)
+      stack.assign(1, Frame{});
+    bool is_stopped = true;
+    while (is_stopped) {
+      is_stopped = false;
+      for (size_t i = 0; i < num_lanes_; ++i) {
+        lane_ = options_.reverse_lanes ? num_lanes_ - 1 - i : i;
+        is_stopped = run_to_barrier(stacks_[lane_], words_of(lane_)) || is_stopped;
+      }
+      if (is_stopped) check_all_stand_together();
+    }
+  }
 
   uint64_t* words_of(size_t lane) { return registers_.data() + lane * words_per_lane_; }
 
-  // At most kMaxRegionDepth deep, which the verifier holds.
-  void run_for_all_lanes(RegionId region) {
-    const std::vector<InstId>& insts = program_.regions[region].insts;
-    size_t begin = 0;
-    while (begin < insts.size()) {
-      size_t end = begin;
-      while (end < insts.size() && !codes_[insts[end]].has_barrier)
-        ++end;
-      const std::span segment(insts.data() + begin, end - begin);
-      for (size_t i = 0; i < num_lanes_; ++i) {
-        lane_ = options_.reverse_lanes ? num_lanes_ - 1 - i : i;
-        run_lane(segment, words_of(lane_));
+  void check_all_stand_together() {
+    const auto stands_apart = [&](const auto& stack) { return stack != stacks_[0]; };
+    const auto other = std::ranges::find_if(stacks_, stands_apart);
+    if (other == stacks_.end()) return;
+    const auto& stopped = other->empty() ? stacks_[0] : *other;
+    const Frame& frame = stopped.back();
+    fail(ErrorCode::kInvalidArgument,
+         place(codes_[program_.regions[frame.region].insts[frame.next - 1]]), ": lanes 0 and ",
+         other - stacks_.begin(), " part around a barrier");
+  }
+
+  /// True at a barrier, false at the end.
+  bool run_to_barrier(std::vector<Frame>& stack, uint64_t* words) {
+    while (!stack.empty()) {
+      Frame& frame = stack.back();
+      const std::vector<InstId>& insts = program_.regions[frame.region].insts;
+      if (frame.next == insts.size()) {
+        leave(stack, words);
+        continue;
       }
-      if (end < insts.size()) run_together(codes_[insts[end]]);
-      begin = end + 1;
+      const Code& code = codes_[insts[frame.next++]];
+      if (code.action == Action::kBarrier) return true;
+      if (code.action == Action::kFor) {
+        enter_loop(code, stack, words);
+      } else if (code.action == Action::kIf) {
+        const RegionId taken = code.inst->regions[words[code.src[0]] != 0 ? 0 : 1];
+        stack.push_back({.region = taken, .owner = code.inst});
+      } else {
+        run_inst(code, words);
+      }
     }
+    return false;
   }
 
-  uint64_t uniform_word(const Code& code, size_t operand) {
-    const uint64_t word = words_of(0)[code.src[operand]];
-    for (size_t lane = 1; lane < num_lanes_; ++lane) {
-      TENON_CHECK(words_of(lane)[code.src[operand]] == word, ErrorCode::kInvalidArgument,
-                  place(code), ": lanes 0 and ", lane, " part around a barrier");
-    }
-    return word;
-  }
-
-  void run_together(const Code& code) {
+  void enter_loop(const Code& code, std::vector<Frame>& stack, uint64_t* words) const {
     const Inst& inst = *code.inst;
-    if (code.action == Action::kIf) {
-      const RegionId taken = inst.regions[uniform_word(code, 0) != 0 ? 0 : 1];
-      run_for_all_lanes(taken);
-      for (size_t lane = 0; lane < num_lanes_; ++lane)
-        yield_results(taken, inst, words_of(lane));
-    } else if (code.action == Action::kFor) {
-      const auto begin = static_cast<int64_t>(uniform_word(code, 0));
-      const auto end = static_cast<int64_t>(uniform_word(code, 1));
-      const RegionId body = inst.regions[0];
-      const ValueId index = program_.regions[body].args[0];
-      for (size_t lane = 0; lane < num_lanes_; ++lane)
-        start_carried(inst, words_of(lane));
-      for (int64_t i = begin; i < end; ++i) {
-        for (size_t lane = 0; lane < num_lanes_; ++lane) {
-          words_of(lane)[slots_[index]] = static_cast<uint64_t>(i);
-        }
-        run_for_all_lanes(body);
-        for (size_t lane = 0; lane < num_lanes_; ++lane)
-          next_carried(body, words_of(lane));
-      }
-      for (size_t lane = 0; lane < num_lanes_; ++lane)
-        finish_carried(inst, words_of(lane));
-    }
+    const auto begin = static_cast<int64_t>(words[code.src[0]]);
+    const auto end = static_cast<int64_t>(words[code.src[1]]);
+    start_carried(inst, words);
+    if (begin >= end) return finish_carried(inst, words);
+    const RegionId body = inst.regions[0];
+    words[slots_[program_.regions[body].args[0]]] = static_cast<uint64_t>(begin);
+    stack.push_back({.region = body, .owner = &inst, .index = begin, .end = end});
   }
 
-  // --- one lane ---------------------------------------------------------------------------------
+  void leave(std::vector<Frame>& stack, uint64_t* words) {
+    Frame& frame = stack.back();
+    if (frame.owner == nullptr) return stack.pop_back();
+    const Inst& owner = *frame.owner;
+    if (owner.op == Op::kIf) {
+      yield_results(frame.region, owner, words);
+      return stack.pop_back();
+    }
+    next_carried(frame.region, words);
+    if (++frame.index < frame.end) {
+      words[slots_[program_.regions[frame.region].args[0]]] = static_cast<uint64_t>(frame.index);
+      frame.next = 0;
+      return;
+    }
+    finish_carried(owner, words);
+    stack.pop_back();
+  }
 
   void copy(ValueId to, ValueId from, uint64_t* words) const {
     std::copy_n(words + slots_[from], program_.type_of(from).lanes, words + slots_[to]);
@@ -330,31 +353,6 @@ class Evaluator {
     }
   }
 
-  void run_lane(std::span<const InstId> insts, uint64_t* words) {
-    for (const InstId id : insts)
-      run_inst(codes_[id], words);
-  }
-
-  void run_loop(const Code& code, uint64_t* words) {
-    const Inst& inst = *code.inst;
-    const Region& body = program_.regions[inst.regions[0]];
-    const auto begin = static_cast<int64_t>(words[code.src[0]]);
-    const auto end = static_cast<int64_t>(words[code.src[1]]);
-    start_carried(inst, words);
-    for (int64_t i = begin; i < end; ++i) {
-      words[slots_[body.args[0]]] = static_cast<uint64_t>(i);
-      run_lane(body.insts, words);
-      next_carried(inst.regions[0], words);
-    }
-    finish_carried(inst, words);
-  }
-
-  void run_branch(const Code& code, uint64_t* words) {
-    const RegionId taken = code.inst->regions[words[code.src[0]] != 0 ? 0 : 1];
-    run_lane(program_.regions[taken].insts, words);
-    yield_results(taken, *code.inst, words);
-  }
-
   int64_t coordinate(int64_t number, const std::vector<int64_t>& extents, int64_t dim) const {
     for (int64_t i = 0; i < dim; ++i)
       number /= extents[static_cast<size_t>(i)];
@@ -369,6 +367,8 @@ class Evaluator {
     switch (code.action) {
       case Action::kNothing:
       case Action::kBarrier:
+      case Action::kFor:
+      case Action::kIf:
       case Action::kUnit: return;
       case Action::kConst: std::fill_n(dst, code.lanes, static_cast<uint64_t>(inst.imm)); return;
       case Action::kScalarParam:
@@ -413,8 +413,6 @@ class Evaluator {
       case Action::kLoad: return load(code, words);
       case Action::kStore: return store(code, words);
       case Action::kAtomic: return atomic(code, words);
-      case Action::kFor: return run_loop(code, words);
-      case Action::kIf: return run_branch(code, words);
     }
   }
 
@@ -523,6 +521,7 @@ class Evaluator {
   std::vector<Memory> memories_;
   std::vector<std::byte> local_memory_;  ///< group memory, then private memory
   std::vector<Code> codes_;
+  std::vector<std::vector<Frame>> stacks_;  ///< by lane
   std::vector<uint64_t> carried_;
   int64_t group_ = 0;
   size_t lane_ = 0;

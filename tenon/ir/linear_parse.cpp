@@ -97,7 +97,8 @@ class Parser {
     const size_t known = kLetters.find(letter);
     if (known != std::string_view::npos) return kMeanings[known];
     uint64_t code = 0;
-    if (letter != 'x' || !read_hex(token.text.substr(*position + 1, 2), &code)) {
+    const std::string_view digits = token.text.substr(*position + 1, 2);
+    if (letter != 'x' || digits.size() != 2 || !read_hex(digits, &code)) {
       lexer_.fail_at(token,
                      "found an unknown escape in a string, expected \\\" \\\\ \\n \\t \\r "
                      "or \\xNN");

@@ -1,6 +1,15 @@
 // Text form of linear programs (.tir): what `tenon explain` prints and `tenon run kernel.tir`
 // reads. parse_linear(to_text(p)) is p again, and to_text(parse_linear(t)) is t for text that
 // to_text made. SPDX-License-Identifier: MIT
+
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "tenon/ir/linear.h"
+
+// The form:
 //
 //   tir 1 func NAME grid(4) lanes(1) scratch 262144 {  # a comment ends with the line
 //     arg 0 a f32[2170] read              # or write, readwrite; names: a word or "quoted"
@@ -30,13 +39,6 @@
 //   }
 // A value's name is defined once in a program; names of digits only are ordinals, made by the
 // printer. Line breaks and `;` separate like spaces.
-
-#pragma once
-
-#include <string>
-#include <string_view>
-
-#include "tenon/ir/linear.h"
 
 namespace tenon {
 
