@@ -89,10 +89,9 @@ KernelParser::Value KernelParser::parse_infix(int min_precedence, int depth) {
     const InfixOp* infix =
         is_greater ? find_infix(token.text == ">" ? "<" : "<=") : find_infix(token.text);
     if (infix == nullptr || infix->precedence < min_precedence) break;
-    if (infix->precedence == kComparePrecedence) {
-      if (has_compared) fail_here("expected parentheses: comparisons do not chain");
-      has_compared = true;
-    }
+    const bool is_compare = infix->precedence == kComparePrecedence;
+    if (is_compare && has_compared) fail_here("expected parentheses: comparisons do not chain");
+    has_compared = is_compare;
     take();
     Value right = parse_infix(infix->precedence + 1, depth + 1);
     if (is_greater) std::swap(left, right);

@@ -13,21 +13,22 @@ namespace tenon::detail {
 
 constexpr size_t kMaxNameLength = 200;
 
-/// Infix operators by precedence, loosest first; all bind to the left, comparisons do not chain.
+/// Infix operators; a higher precedence binds tighter. All bind to the left, comparisons do not
+/// chain.
 struct InfixOp {
   Op op;
   std::string_view text;
   int precedence;
 };
-constexpr int kComparePrecedence = 0;
+constexpr int kComparePrecedence = 3;
 constexpr int kPrimaryPrecedence = 7;
 constexpr std::array<InfixOp, 15> kInfixOps{{{Op::kLt, "<", kComparePrecedence},
                                              {Op::kLe, "<=", kComparePrecedence},
                                              {Op::kEq, "==", kComparePrecedence},
                                              {Op::kNe, "!=", kComparePrecedence},
-                                             {Op::kOr, "|", 1},
-                                             {Op::kXor, "^", 2},
-                                             {Op::kAnd, "&", 3},
+                                             {Op::kOr, "|", 0},
+                                             {Op::kXor, "^", 1},
+                                             {Op::kAnd, "&", 2},
                                              {Op::kShl, "<<", 4},
                                              {Op::kShr, ">>", 4},
                                              {Op::kAdd, "+", 5},
