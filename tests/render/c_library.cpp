@@ -42,14 +42,18 @@ std::vector<CpuLevel> make_levels() {
   wide.native_ops = {Op::kFma, Op::kSqrt, Op::kTrunc};
   wide.extra_casts = {{DType::kF16, DType::kF32}, {DType::kF32, DType::kF16}};
   wide.fuses_mulacc = true;
+  Target half = wide;
+  half.extra_casts.clear();
+  half.arithmetic.add(DType::kF16);
   __builtin_cpu_init();
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  return {
-      {"baseline", "", false, true, base},
-      {"avx2", "-mavx2 -mfma -mf16c", true, avx2, wide},
-      {"avx512", "-mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c", true, avx512, wide}};
+  return {{"baseline", "", false, true, base},
+          {"avx2", "-mavx2 -mfma -mf16c", true, avx2, wide},
+          {"avx512", "-mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c", true, avx512, wide},
+          {"avx512fp16", "-mavx512fp16 -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c", true,
+           avx512 && __builtin_cpu_supports("avx512fp16"), half}};
 }
 
 }  // namespace

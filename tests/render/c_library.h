@@ -23,7 +23,7 @@ struct CpuLevel {
   bool is_here = false;   ///< this machine can run it
   Target target;
 };
-/// baseline, avx2, avx512.
+/// baseline, avx2, avx512, avx512fp16.
 const std::vector<CpuLevel>& cpu_levels();
 bool has_clang();
 

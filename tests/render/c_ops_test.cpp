@@ -10,6 +10,7 @@
 #include "tenon/ir/eval_op.h"
 #include "tenon/render/c.h"
 #include "tests/render/c_library.h"
+#include "tests/render/c_lint.h"
 
 namespace tenon::testing {
 namespace {
@@ -228,6 +229,7 @@ TEST_P(COps, EveryOpHasTheBitsOfEvalOp) {
   }
   const CLibrary library(sources, level());
   ASSERT_EQ(library.problems(), "") << library.text().substr(0, 20000);
+  EXPECT_EQ(lint_c(library.text()), std::vector<std::string>{});
   if (!level().is_here) GTEST_SKIP() << "compiled only: this machine has no " << level().name;
   size_t source = 0;
   for (const DType dtype : computed_dtypes(level().target)) {
@@ -278,6 +280,7 @@ TEST_P(COps, EveryCastHasTheBitsOfEvalCast) {
   }
   const CLibrary library(sources, level());
   ASSERT_EQ(library.problems(), "") << library.text().substr(0, 20000);
+  EXPECT_EQ(lint_c(library.text()), std::vector<std::string>{});
   if (!level().is_here) GTEST_SKIP() << "compiled only: this machine has no " << level().name;
   size_t source = 0;
   for (const DType from : storage_dtypes()) {
@@ -333,6 +336,7 @@ TEST_P(COps, ConstantOperandsMeanTheSame) {
   }
   const CLibrary library(sources, level());
   ASSERT_EQ(library.problems(), "") << library.text().substr(0, 20000);
+  EXPECT_EQ(lint_c(library.text()), std::vector<std::string>{});
   if (!level().is_here) GTEST_SKIP() << "compiled only: this machine has no " << level().name;
   size_t source = 0;
   for (const DType dtype : computed_dtypes(level().target)) {
@@ -367,7 +371,7 @@ TEST_P(COps, ConstantOperandsMeanTheSame) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, COps, ::testing::Values(0, 1, 2),
+INSTANTIATE_TEST_SUITE_P(Levels, COps, ::testing::Range<size_t>(0, cpu_levels().size()),
                          [](const auto& test) { return cpu_levels()[test.param].name; });
 
 }  // namespace

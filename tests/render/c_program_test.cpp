@@ -16,6 +16,7 @@
 #include "tenon/ir/linear_verify.h"
 #include "tenon/render/c.h"
 #include "tests/render/c_library.h"
+#include "tests/render/c_lint.h"
 
 namespace tenon::testing {
 namespace {
@@ -265,6 +266,7 @@ TEST_P(CPrograms, DoWhatEvalLinearDoes) {
   }
   const CLibrary library(sources, level());
   ASSERT_EQ(library.problems(), "") << library.text();
+  EXPECT_EQ(lint_c(library.text()), std::vector<std::string>{});
   if (!level().is_here) GTEST_SKIP() << "compiled only: this machine has no " << level().name;
   for (size_t p = 0; p < programs.size(); ++p) {
     const LinearProgram& program = programs[p];
@@ -348,6 +350,7 @@ TEST_P(CPrograms, TouchNoMemoryOfInactiveLanes) {
   }
   const CLibrary library(sources, level());
   ASSERT_EQ(library.problems(), "") << library.text().substr(0, 20000);
+  EXPECT_EQ(lint_c(library.text()), std::vector<std::string>{});
   if (!level().is_here) GTEST_SKIP() << "compiled only: this machine has no " << level().name;
   GuardedMemory from;
   GuardedMemory to;
@@ -370,7 +373,7 @@ TEST_P(CPrograms, TouchNoMemoryOfInactiveLanes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, CPrograms, ::testing::Values(0, 1, 2),
+INSTANTIATE_TEST_SUITE_P(Levels, CPrograms, ::testing::Range<size_t>(0, cpu_levels().size()),
                          [](const auto& test) { return cpu_levels()[test.param].name; });
 
 }  // namespace
