@@ -1,0 +1,106 @@
+// Random kernels x random legal Plans: the value is the same before and after every pass, and of
+// the linear program. One test that finds most codegen bugs. SPDX-License-Identifier: MIT
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "tenon/base/settings.h"
+#include "tenon/codegen/build_nest.h"
+#include "tenon/codegen/codegen.h"
+#include "tenon/ir/eval_linear.h"
+#include "tenon/ir/kernel_text.h"
+#include "tenon/ir/linear_text.h"
+#include "tests/support/random_kernel.h"
+
+namespace tenon::test {
+namespace {
+
+// A plain Target: vectors are the renderer's business here.
+Target scalar_target() {
+  Target target;
+  target.arch = "test";
+  for (DType dtype : {DType::kBool, DType::kI8, DType::kI16, DType::kI32, DType::kI64, DType::kU8,
+                      DType::kU16, DType::kU32, DType::kU64, DType::kF32, DType::kF64}) {
+    target.arithmetic.add(dtype);
+  }
+  target.native_ops = {Op::kSqrt};
+  target.max_local_bytes = 1 << 20;
+  target.max_arguments = 64;
+  target.threads = 2;
+  return target;
+}
+
+struct Coverage {
+  int kernels = 0;
+  int plans = 0;
+  int passes = 0;
+  int with_reduce = 0;
+  int with_gate = 0;
+  int with_several_comps = 0;
+  int with_row_reduce = 0;
+};
+
+// Runs one kernel under one plan; the name of the first pass after which the value differs.
+std::string first_wrong_pass(const Kernel& kernel, const Plan& plan, KernelMemory& memory,
+                             const std::vector<std::byte>& expected, Coverage& coverage) {
+  std::string wrong;
+  const auto judge = [&](std::string_view pass, const std::string& text) {
+    ++coverage.passes;
+    if (wrong.empty() && (memory.outputs() != expected || !memory.guard_finding().empty())) {
+      wrong = std::string(pass) + ": " + memory.guard_finding() + "\n" + text;
+    }
+  };
+  CodegenOptions options{.verify = true, .plan = plan};
+  options.on_kernel = [&](std::string_view pass, const Kernel& nest) {
+    memory.reset();
+    eval_kernel(nest, memory.kernel_arguments(), 1 + coverage.plans % 3);
+    judge(pass, to_text(nest));
+  };
+  options.on_linear = [&](std::string_view pass, const LinearProgram& program) {
+    memory.reset();
+    eval_linear(program, memory.program_arguments(program.signature));
+    judge(pass, to_text(program));
+  };
+  lower_kernel(kernel, scalar_target(), options);
+  return wrong;
+}
+
+TEST(Codegen, RandomKernelsKeepTheirValueThroughEveryPass) {
+  Coverage coverage;
+  const auto first = static_cast<uint64_t>(setting_int(Setting::kSeed));
+  for (uint64_t seed = first; seed < first + 1000; ++seed) {
+    const RandomKernel random = random_kernel(seed);
+    const Kernel kernel = split_root(random.kernel);
+    KernelMemory memory(kernel, seed);
+    eval_kernel(random.kernel, memory.kernel_arguments());
+    const std::vector<std::byte> expected = memory.outputs();
+    std::mt19937_64 generator(seed);
+    for (int round = 0; round < 3; ++round) {
+      const Plan plan = round == 0 ? choose_plan(kernel, scalar_target())
+                                   : random_plan(kernel, scalar_target(), generator);
+      ASSERT_FALSE(check_plan(kernel, plan, scalar_target()))
+          << *check_plan(kernel, plan, scalar_target());
+      const std::string wrong = first_wrong_pass(kernel, plan, memory, expected, coverage);
+      ASSERT_EQ(wrong, "") << "seed " << seed << "\n"
+                           << to_text(random.kernel) << to_text(plan, kernel);
+      ++coverage.plans;
+    }
+    ++coverage.kernels;
+    coverage.with_reduce += random.has_reduce ? 1 : 0;
+    coverage.with_gate += random.has_gate ? 1 : 0;
+    coverage.with_several_comps += kernel.body.size() > 1 ? 1 : 0;
+    coverage.with_row_reduce += random.has_row_reduce ? 1 : 0;
+  }
+  std::printf(
+      "random kernels: %d, plans %d, evaluations after passes %d; with a reduce %d, a gate %d, "
+      "several comps %d, a row reduction %d\n",
+      coverage.kernels, coverage.plans, coverage.passes, coverage.with_reduce, coverage.with_gate,
+      coverage.with_several_comps, coverage.with_row_reduce);
+  EXPECT_GE(coverage.with_reduce, 300);
+  EXPECT_GE(coverage.with_gate, 300);
+  EXPECT_GE(coverage.with_several_comps, 300);
+}
+
+}  // namespace
+}  // namespace tenon::test

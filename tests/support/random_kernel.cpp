@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: MIT
+
+#include "tests/support/random_kernel.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tenon/base/error.h"
+#include "tenon/base/text.h"
+#include "tenon/ir/eval_op.h"
+
+namespace tenon::test {
+namespace {
+
+constexpr int64_t kGuardBytes = 64;
+constexpr std::byte kGuard{0xc3};
+constexpr std::byte kPoison{0x9d};
+
+class Generator {
+ public:
+  explicit Generator(uint64_t seed) : random_(seed * 0x9e3779b97f4a7c15U + 1) {}
+
+  RandomKernel run() {
+    const std::vector<DType> dtypes{DType::kF32, DType::kF32, DType::kI32, DType::kF64, DType::kI64,
+                                    DType::kU8,  DType::kI8,  DType::kF16, DType::kBF16};
+    dtype_ = dtypes[below(dtypes.size())];
+    Kernel& kernel = result_.kernel;
+    kernel.name = "random";
+    const size_t rank = 1 + below(3);
+    for (size_t i = 0; i < rank; ++i)
+      out_dims_.push_back(extent());
+    if (below(8) == 0) out_dims_[below(rank)] = 1;
+    BufferDecl out{.name = "b0", .dtype = dtype_, .dims = out_dims_};
+    out.access = BufferAccess::kOut;
+    out.scope = Scope::kGlobal;
+    kernel.add_buffer(out);
+    const size_t num_inputs = 1 + below(3);
+    for (size_t i = 0; i < num_inputs; ++i)
+      add_input(i);
+    const size_t num_tmps = below(4);
+    for (size_t i = 0; i < num_tmps; ++i)
+      add_reduction(i);
+    Comp root = open_comp(0);
+    if (num_tmps == 0 && below(6) == 0) {
+      root.combine = Op::kMax;
+      root.start = identity_of(Op::kMax, dtype_);
+      red_axes_.push_back(new_axis(2 + static_cast<int64_t>(below(6)), AxisKind::kRed, root.axes));
+      result_.has_reduce = true;
+    }
+    root.value = value(3, true);
+    kernel.body.push_back(Stmt{std::move(root)});
+    result_.kernel = renumber_axes(kernel);
+    for (size_t i = 0; i < result_.kernel.axis_names.size(); ++i) {
+      result_.kernel.axis_names[i] = concat("i", i);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  struct Input {
+    int buffer;
+    Shape dims;
+  };
+
+  size_t below(size_t bound) { return random_() % bound; }
+  int64_t extent() {
+    static constexpr int64_t kExtents[] = {1, 2, 3, 5, 7, 8, 11, 13};
+    return kExtents[1 + below(std::size(kExtents) - 1)];
+  }
+
+  Node new_axis(int64_t size, AxisKind kind, std::vector<AxisUse>& axes) {
+    const Node axis = result_.kernel.add_axis("", size, kind);
+    axes.push_back({axis, Role::kNone, 0});
+    return axis;
+  }
+
+  void add_input(size_t number) {
+    Input input;
+    const size_t rank = 1 + below(3);
+    for (size_t i = 0; i < rank; ++i)
+      input.dims.push_back(extent());
+    BufferDecl decl{.name = concat("b", number + 1), .dtype = dtype_, .dims = input.dims};
+    decl.access = BufferAccess::kIn;
+    decl.scope = Scope::kGlobal;
+    input.buffer = result_.kernel.add_buffer(decl);
+    inputs_.push_back(std::move(input));
+  }
+
+  // A Comp over fresh par axes, one for each dim of the output.
+  Comp open_comp(int dst) {
+    Comp comp;
+    comp.dst = dst;
+    par_axes_.clear();
+    red_axes_.clear();
+    for (int64_t dim : out_dims_) {
+      par_axes_.push_back(dim == 1 ? idx_const(0) : new_axis(dim, AxisKind::kPar, comp.axes));
+    }
+    comp.index = par_axes_;
+    return comp;
+  }
+
+  // A tmp with the output's dims, reduced over one or two axes; one in four is a row reduction,
+  // whose tmp lacks the last dim of the output and so is read along a whole row.
+  void add_reduction(size_t number) {
+    BufferDecl tmp{.name = concat("t", number), .dtype = dtype_, .dims = out_dims_};
+    const bool is_row = out_dims_.size() > 1 && out_dims_.back() > 1 && below(4) == 0;
+    if (is_row) tmp.dims.back() = 1;
+    const int buffer = result_.kernel.add_buffer(tmp);
+    Comp comp = open_comp(buffer);
+    if (is_row) {
+      comp.index.back() = idx_const(0);
+      comp.axes.pop_back();
+      par_axes_.back() = idx_const(0);
+      result_.has_row_reduce = true;
+    }
+    static constexpr Op kOps[] = {Op::kAdd, Op::kAdd, Op::kMax, Op::kMin};
+    // Sums in narrow floats round, so their value depends on the order: these take max and min.
+    const bool is_narrow = dtype_ == DType::kF16 || dtype_ == DType::kBF16;
+    comp.combine = kOps[is_narrow ? 2 + below(2) : below(std::size(kOps))];
+    comp.start = identity_of(*comp.combine, dtype_);
+    const size_t num_red = 1 + below(2);
+    for (size_t i = 0; i < num_red; ++i) {
+      red_axes_.push_back(new_axis(1 + extent() % 7 + 1, AxisKind::kRed, comp.axes));
+    }
+    if (below(2) == 0) std::shuffle(comp.axes.begin(), comp.axes.end(), random_);
+    comp.value = value(2, false);
+    result_.kernel.body.push_back(Stmt{std::move(comp)});
+    tmps_.push_back(buffer);
+    result_.has_reduce = true;
+  }
+
+  // --- values
+  // -------------------------------------------------------------------------------------
+
+  // NOLINTNEXTLINE(misc-no-recursion): depth is a small argument
+  Node value(int depth, bool with_tmps) {
+    if (with_tmps && !tmps_.empty() && below(2) == 0) return read_tmp(tmps_[below(tmps_.size())]);
+    if (depth == 0 || below(5) == 0) return leaf();
+    const Node a = value(depth - 1, with_tmps);
+    const Node b = value(depth - 1, with_tmps);
+    switch (below(7)) {
+      case 0: return make_expr(Op::kAdd, a, b);
+      case 1: return make_expr(Op::kSub, a, b);
+      case 2: return make_expr(Op::kMul, leaf(), leaf());
+      case 3: return make_expr(Op::kMax, a, b);
+      case 4: return make_expr(Op::kMin, a, b);
+      case 5: return make_expr(Op::kWhere, make_expr(Op::kLt, a, b), a, leaf());
+      default: return make_expr(Op::kWhere, condition(), a, b);
+    }
+  }
+
+  Node leaf() {
+    if (below(6) == 0) return int_const(dtype_, static_cast<int64_t>(below(5)));
+    if (below(8) == 0) return make_cast(any_axis(), dtype_);
+    return read_input(inputs_[below(inputs_.size())]);
+  }
+
+  Node any_axis() {
+    std::vector<Node> axes;
+    for (const Node& axis : par_axes_)
+      axes.push_back(axis);
+    for (const Node& axis : red_axes_)
+      axes.push_back(axis);
+    return axes[below(axes.size())];
+  }
+
+  Node condition() {
+    result_.has_gate = true;
+    const Node limit = idx_const(static_cast<int64_t>(below(9)));
+    return make_expr(below(2) == 0 ? Op::kLt : Op::kLe, any_axis(), limit);
+  }
+
+  Node read_tmp(int buffer) {
+    const BufferDecl& tmp = result_.kernel.buffers[static_cast<size_t>(buffer)];
+    std::vector<Node> index = par_axes_;
+    if (tmp.dims.back() == 1) index.back() = idx_const(0);
+    return make_load(buffer, dtype_, index);
+  }
+
+  // An index of a random form, then wrapped, clamped or gated into its dim.
+  Node read_input(const Input& input) {
+    std::vector<Node> index;
+    Node gate;
+    for (int64_t dim : input.dims) {
+      Node at = any_axis();
+      switch (below(5)) {
+        case 0: at = make_expr(Op::kAdd, make_expr(Op::kMul, at, idx_const(2)), any_axis()); break;
+        case 1: at = make_expr(Op::kSub, at, idx_const(static_cast<int64_t>(below(3)))); break;
+        case 2: at = make_expr(Op::kSub, idx_const(dim - 1), at); break;
+        case 3:
+          at = make_expr(Op::kFloorDiv, at, idx_const(1 + static_cast<int64_t>(below(3))));
+          break;
+        default: break;
+      }
+      if (below(2) == 0) {
+        at = make_expr(Op::kFloorMod, at, idx_const(dim));
+      } else if (below(2) == 0) {
+        at = make_expr(Op::kMax, idx_const(0), make_expr(Op::kMin, at, idx_const(dim - 1)));
+      } else {
+        const Node inside = make_expr(Op::kAnd, make_expr(Op::kLe, idx_const(0), at),
+                                      make_expr(Op::kLt, at, idx_const(dim)));
+        gate = gate ? make_expr(Op::kAnd, gate, inside) : inside;
+      }
+      index.push_back(at);
+    }
+    if (!gate) return make_load(input.buffer, dtype_, index);
+    result_.has_gate = true;
+    return make_gated_load(input.buffer, dtype_, index, gate,
+                           int_const(dtype_, static_cast<int64_t>(below(3))));
+  }
+
+  std::mt19937_64 random_;
+  RandomKernel result_;
+  DType dtype_ = DType::kF32;
+  Shape out_dims_;
+  std::vector<Input> inputs_;
+  std::vector<int> tmps_;
+  std::vector<Node> par_axes_;
+  std::vector<Node> red_axes_;
+};
+
+}  // namespace
+
+RandomKernel random_kernel(uint64_t seed) {
+  return Generator(seed).run();
+}
+
+Plan random_plan(const Kernel& kernel, const Target& target, std::mt19937_64& random) {
+  Plan plan = choose_plan(kernel, target);
+  CompPlan& root = plan.comps.back();
+  const Comp& root_comp = std::get<Comp>(kernel.body.back().node);
+  // Root: a random order of its axes; some split, a random prefix of whole or outer parts dealt.
+  std::vector<int> order(root_comp.axes.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    order[i] = static_cast<int>(i);
+  std::shuffle(order.begin(), order.end(), random);
+  std::vector<Part> grid;
+  std::vector<Part> loops;
+  const size_t num_grid = random() % (std::min<size_t>(order.size(), 3) + 1);
+  for (size_t i = 0; i < order.size(); ++i) {
+    const int64_t extent = axis_extent(root_comp.axes[static_cast<size_t>(order[i])].axis);
+    const int64_t step =
+        random() % 2 == 0 ? 1 : 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(extent));
+    if (i < num_grid) {
+      grid.push_back({order[i], Role::kGrid, step});
+      if (step > 1) loops.push_back({order[i], Role::kSeq, 1});
+    } else {
+      if (step > 1) loops.push_back({order[i], Role::kSeq, step});
+      loops.push_back({order[i], Role::kSeq, 1});
+    }
+  }
+  // Inner parts may move outwards past other axes, but not past outer parts of their own.
+  for (size_t tries = 0; tries < 4 && loops.size() > 1; ++tries) {
+    const size_t at = random() % (loops.size() - 1);
+    if (loops[at].axis != loops[at + 1].axis) std::swap(loops[at], loops[at + 1]);
+  }
+  root.parts = grid;
+  root.parts.insert(root.parts.end(), loops.begin(), loops.end());
+  for (size_t i = 0; i + 1 < plan.comps.size(); ++i) {
+    CompPlan& entry = plan.comps[i];
+    const Comp& comp = std::get<Comp>(kernel.body[i].node);
+    const auto place = [&](int at) {
+      entry.at = at;
+      const std::vector<int64_t> box = producer_box(kernel, plan, static_cast<int>(i));
+      entry.parts.clear();
+      for (size_t axis = 0; axis < comp.axes.size(); ++axis) {
+        const auto dim = std::find(comp.index.begin(), comp.index.end(), comp.axes[axis].axis);
+        const bool is_fixed = at > 0 && dim != comp.index.end() &&
+                              box[static_cast<size_t>(dim - comp.index.begin())] == 1;
+        if (!is_fixed) entry.parts.push_back({static_cast<int>(axis), Role::kSeq, 1});
+      }
+      std::shuffle(entry.parts.begin(), entry.parts.end(), random);
+    };
+    place(static_cast<int>(random() % (root.parts.size() + 1)));
+    if (check_plan(kernel, plan, target)) place(0);
+  }
+  return plan;
+}
+
+KernelMemory::KernelMemory(const Kernel& kernel, uint64_t seed) {
+  std::mt19937_64 random(seed + 17);
+  for (const BufferDecl& buffer : kernel.buffers) {
+    if (buffer.access == BufferAccess::kTmp) continue;
+    Block block;
+    const int64_t width = dtype_size_bytes(buffer.dtype);
+    const int64_t count = layout_num_elements(buffer);
+    block.size = count * width;
+    block.is_output = buffer.access == BufferAccess::kOut;
+    block.bytes.assign(static_cast<size_t>(block.size + 2 * kGuardBytes), kGuard);
+    if (!block.is_output) {
+      for (int64_t i = 0; i < count; ++i) {
+        const auto value =
+            static_cast<int64_t>((static_cast<uint64_t>(i) * 7 + random() % 3) % 9) - 4;
+        const uint64_t bits = eval_cast(static_cast<uint64_t>(value), DType::kI64, buffer.dtype);
+        std::memcpy(block.bytes.data() + kGuardBytes + i * width, &bits,
+                    static_cast<size_t>(width));
+      }
+    }
+    blocks_.push_back(std::move(block));
+  }
+  reset();
+}
+
+void KernelMemory::reset() {
+  for (Block& block : blocks_) {
+    if (!block.is_output) continue;
+    std::fill_n(block.bytes.begin() + kGuardBytes, block.size, kPoison);
+  }
+}
+
+std::vector<KernelArgument> KernelMemory::kernel_arguments() {
+  std::vector<KernelArgument> arguments;
+  for (Block& block : blocks_) {
+    arguments.push_back({.data = block.bytes.data() + kGuardBytes, .size_bytes = block.size});
+  }
+  return arguments;
+}
+
+std::vector<ArgumentValue> KernelMemory::program_arguments(const Signature& signature) {
+  TENON_ASSERT(signature.arguments.size() == blocks_.size(),
+               "random kernel: ", signature.arguments.size(), " arguments for ", blocks_.size(),
+               " buffers");
+  std::vector<ArgumentValue> values;
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    values.push_back({.is_buffer = true,
+                      .dtype = signature.arguments[i].dtype,
+                      .address = blocks_[i].bytes.data() + kGuardBytes,
+                      .size_bytes = blocks_[i].size});
+  }
+  return values;
+}
+
+std::vector<std::byte> KernelMemory::outputs() const {
+  std::vector<std::byte> bytes;
+  for (const Block& block : blocks_) {
+    if (!block.is_output) continue;
+    bytes.insert(bytes.end(), block.bytes.begin() + kGuardBytes, block.bytes.end() - kGuardBytes);
+  }
+  return bytes;
+}
+
+std::string KernelMemory::guard_finding() const {
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    const auto& bytes = blocks_[i].bytes;
+    const auto is_guard = [](std::byte b) { return b == kGuard; };
+    if (!std::all_of(bytes.begin(), bytes.begin() + kGuardBytes, is_guard) ||
+        !std::all_of(bytes.end() - kGuardBytes, bytes.end(), is_guard)) {
+      return concat("the guard zone of buffer ", i, " was written");
+    }
+  }
+  return "";
+}
+
+}  // namespace tenon::test
