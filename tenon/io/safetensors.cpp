@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 #include <unordered_set>
 
 #include "tenon/base/error.h"
@@ -64,8 +65,8 @@ SafetensorsContent parse_safetensors(std::span<const std::byte> bytes, std::stri
   const std::string_view text = header_text(bytes, path);
   const auto data = bytes.subspan(kLengthBytes + text.size());
   detail::SafetensorsHeader header = detail::parse_safetensors_header(text, path);
-  std::stable_sort(header.records.begin(), header.records.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  std::sort(header.records.begin(), header.records.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });
   SafetensorsContent content;
   content.metadata = std::move(header.metadata);
@@ -160,8 +161,11 @@ void write_safetensors(const std::string& path, std::span<const SafetensorsEntry
   for (const auto& [key, value] : metadata) {
     if (!keys.insert(key).second) refuse_to_write("the metadata key ", quoted(key), " is taken");
   }
-  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-    return dtype_bits(a->array.dtype) > dtype_bits(b->array.dtype);
+  // Equal sizes keep the order given: all pointers lead into `entries`.
+  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    const int a_bits = dtype_bits(a->array.dtype);
+    const int b_bits = dtype_bits(b->array.dtype);
+    return a_bits != b_bits ? a_bits > b_bits : a < b;
   });
   detail::SafetensorsHeader header{.records = {}, .metadata = metadata};
   uint64_t end = 0;

@@ -83,7 +83,8 @@ TEST(Safetensors, EmptyScalarUnorderedMetadataAndTrailingSpaces) {
                              "," + tensor("s", "F32", "[]", 0, 4) + "," +
                              tensor("e", "F32", "[0,3]", 8, 8) + "}   ";
   const std::string data("\0\0\x80\x3e\x80\x3f\0\xc0", 8);
-  const SafetensorsContent content = parse(with_length(header, data));
+  const std::string file = with_length(header, data);
+  const SafetensorsContent content = parse(file);
   ASSERT_EQ(content.entries.size(), 3U);
   EXPECT_EQ(content.entries[0].name, "s");
   EXPECT_EQ(content.entries[0].array.shape, Dims{});
