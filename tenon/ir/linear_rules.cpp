@@ -86,14 +86,15 @@ void check_result_type(LinearChecker& checker, const Inst& inst) {
   }
 }
 
-bool fits_dtype_rule(DTypeRule rule, DType dtype) {
-  switch (rule) {
-    case DTypeRule::kSame: return dtype != DType::kBool;  // + - * / min max of bools: and, or, xor
+// Of bools add and max are or, mul and min are and, as ir/eval_op.h has it.
+bool fits_dtype_rule(Op op, DType dtype) {
+  switch (op_info(op).rule) {
+    case DTypeRule::kSame: return dtype != DType::kBool || (op != Op::kSub && op != Op::kDiv);
     case DTypeRule::kSameFloat:
     case DTypeRule::kTest: return is_float(dtype);
     case DTypeRule::kSameInt: return is_int(dtype);
     case DTypeRule::kSameIntOrBool: return is_int(dtype) || dtype == DType::kBool;
-    case DTypeRule::kCompare: return dtype != DType::kBool;
+    case DTypeRule::kCompare:
     case DTypeRule::kWhere:
     case DTypeRule::kNone:
     case DTypeRule::kAttr: return true;
@@ -108,7 +109,7 @@ void check_elementwise(LinearChecker& checker, const Inst& inst) {
   const LinearType type = checker.operand_type(inst, is_where ? 1 : 0);
   checker.expect(type.kind == TypeKind::kValue, info.name, " computes with values, got ",
                  to_text(type));
-  checker.expect(fits_dtype_rule(info.rule, type.dtype), info.name, " does not take ",
+  checker.expect(fits_dtype_rule(inst.op, type.dtype), info.name, " does not take ",
                  dtype_name(type.dtype));
   for (size_t i = 0; i < inst.num_operands; ++i) {
     const bool is_mask = is_where && i == 0;
