@@ -1,0 +1,123 @@
+// Which op is decomposed how, for which Target. SPDX-License-Identifier: MIT
+
+#include "tenon/rules/decompose.h"
+
+#include "tenon/base/error.h"
+#include "tenon/base/text.h"
+#include "tenon/rules/decompose_steps.h"
+
+namespace tenon {
+namespace {
+
+using words::Expr;
+
+Expr bounded_f32(Op op, const Expr& x) {
+  if (op == Op::kExp2) return steps::exp2(x);
+  if (op == Op::kLog2) return steps::log2(x);
+  if (op == Op::kSin) return steps::sin(x);
+  if (op == Op::kExp) return steps::exp(x);
+  if (op == Op::kLog) return steps::log(x);
+  if (op == Op::kCos) return steps::cos(x);
+  if (op == Op::kTan) return steps::tan(x);
+  if (op == Op::kTanh) return steps::tanh(x);
+  TENON_ASSERT(op == Op::kSigmoid, op_name(op), " has no decomposition");
+  return steps::sigmoid(x);
+}
+
+// Narrow floats are computed in f32 and rounded once more.
+Expr bounded(Op op, const Expr& x) {
+  return words::cast(bounded_f32(op, words::cast(x, DType::kF32)), x.dtype());
+}
+
+bool is_trigonometric(Op op) {
+  return op == Op::kSin || op == Op::kCos || op == Op::kTan;
+}
+
+std::string missing(Op op, DType dtype, const std::string& reason) {
+  return concat(op_name(op), " on ", dtype_long_name(dtype), ": ", reason);
+}
+
+// An op on idx stays: what becomes of it is decided when indices get a width.
+bool is_value_op(const Node& node) {
+  return is_elementwise(node.op()) && node.dtype() != DType::kIdx;
+}
+
+Node decompose_float_op(Op op, const Expr& x, const Target& target) {
+  if (op == Op::kNeg) return steps::float_neg(x).node;
+  if (op == Op::kAbs) return steps::float_abs(x).node;
+  if (op == Op::kIsNan) return steps::is_nan(x).node;
+  if (op == Op::kIsInf) return steps::is_inf(x).node;
+  if (op == Op::kIsFinite) return steps::is_finite(x).node;
+  if (op == Op::kTrunc) return steps::trunc(x, target).node;
+  if (op == Op::kFloor) return steps::floor(x, target).node;
+  if (op == Op::kCeil) return steps::ceil(x, target).node;
+  if (op == Op::kRound) return steps::round_even(x).node;
+  return {};
+}
+
+}  // namespace
+
+double bounded_ulp(Op op) {
+  if (op == Op::kExp2 || op == Op::kExp || op == Op::kLog2 || op == Op::kLog) return 1.5;
+  if (op == Op::kSin || op == Op::kCos) return 2;
+  if (op == Op::kTan) return 4;
+  TENON_ASSERT(op == Op::kTanh || op == Op::kSigmoid, op_name(op), " is of the exact class");
+  return 3;
+}
+
+std::optional<std::string> why_not_decomposable(Op op, DType dtype, const Target& target) {
+  const bool is_native = target.is_native(op) && target.can_compute(dtype);
+  if (is_native || !is_float(dtype)) return std::nullopt;
+  if (op == Op::kSqrt) return missing(op, dtype, "the target has no square root");
+  if (op == Op::kFma) {
+    if (dtype == DType::kF64) return missing(op, dtype, "the target has no fused multiply-add");
+    if (dtype != DType::kF32) return missing(op, dtype, "only float32 is decomposed");
+    if (!target.can_compute(DType::kF64)) return missing(op, dtype, "needs float64 arithmetic");
+    return std::nullopt;
+  }
+  if (!is_bounded_class(op)) return std::nullopt;
+  if (dtype == DType::kF64) {
+    return missing(op, dtype, "only float32 and narrower are decomposed. Cast to float32");
+  }
+  const bool has_f32 = target.can_compute(DType::kF32) && target.can_compute(DType::kI32);
+  if (!has_f32 || !target.can_compute(DType::kU32)) {
+    return missing(op, dtype, "needs float32, int32 and uint32 arithmetic");
+  }
+  const bool has_wide = target.can_compute(DType::kI64) && target.can_compute(DType::kU64) &&
+                        target.can_compute(DType::kF64);
+  if (is_trigonometric(op) && !has_wide) {
+    return missing(op, dtype, "reducing large angles needs int64, uint64 and float64 arithmetic");
+  }
+  return std::nullopt;
+}
+
+Node Decomposer::decompose(const Node& node) {
+  const Op op = node.op();
+  if (!is_value_op(node) || node.srcs().empty()) return {};
+  const Expr x{node.src(0)};
+  if (op == Op::kNe) return (!words::apply(Op::kEq, x, {node.src(1)})).node;
+  const DType dtype = node.src(node.srcs().size() - 1).dtype();
+  if (dtype == DType::kIdx) return {};
+  const std::optional<std::string> reason = why_not_decomposable(op, dtype, *target_);
+  TENON_CHECK(!reason, ErrorCode::kUnsupported, *reason);
+  if (is_bounded_class(op)) return target_->is_native(op) ? Node() : bounded(op, x).node;
+  if (op == Op::kFma && !target_->is_native(op)) {
+    return steps::fma_f32(x, {node.src(1)}, {node.src(2)}).node;
+  }
+  if (is_float(dtype)) return decompose_float_op(op, x, *target_);
+  if (op == Op::kNeg) return steps::int_neg(x).node;
+  if (op == Op::kAbs) return steps::int_abs(x).node;
+  if (op == Op::kFloorDiv) return decompose_floordiv(node.src(0), node.src(1), bounds_);
+  if (op == Op::kFloorMod) return decompose_floormod(node.src(0), node.src(1), bounds_);
+  return {};
+}
+
+Node Decomposer::run(const Node& root) {
+  return rewriter_.run(root, [this](const Node& node) { return decompose(node); });
+}
+
+Node decompose_expr(const Node& root, const Target& target) {
+  return Decomposer(target).run(root);
+}
+
+}  // namespace tenon

@@ -1,0 +1,102 @@
+// Float decompositions of the exact class: sign, tests, rounding to integers, fma. Bit-exact for
+// all inputs, -0, denormals, infinities and NaN included. SPDX-License-Identifier: MIT
+
+#include "tenon/rules/decompose_steps.h"
+
+namespace tenon::steps {
+
+using namespace words;
+
+Expr float_neg(const Expr& x) {
+  // -0 - x is -x for every x, zeros included.
+  return number(x.dtype(), -0.0) - x;
+}
+
+Expr float_abs(const Expr& x) {
+  return magnitude(x);
+}
+
+Expr is_nan(const Expr& x) {
+  return !(x == x);
+}
+
+Expr is_inf(const Expr& x) {
+  return magnitude(x) == pattern(x.dtype(), infinity_bits(x.dtype()));
+}
+
+Expr is_finite(const Expr& x) {
+  return magnitude(x) < pattern(x.dtype(), infinity_bits(x.dtype()));
+}
+
+namespace {
+
+// 2^mantissa_bits: from here on every value is an integer, and the sum with a smaller value rounds
+// that to an integer.
+Expr first_integer_power(DType dtype) {
+  const FloatFormat format = float_format(dtype);
+  const auto exponent = static_cast<uint64_t>(format.mantissa_bits + format.bias);
+  return pattern(dtype, exponent << format.mantissa_bits);
+}
+
+// |x| rounded to an integer, ties to even; right below the power above.
+Expr round_magnitude(const Expr& size) {
+  const Expr power = first_integer_power(size.dtype());
+  return (size + power) - power;
+}
+
+// NaN fails the comparison, too.
+Expr unless_integer(const Expr& x, const Expr& size, const Expr& rounded_size) {
+  const Expr rounded = with_sign(rounded_size, sign_of(x));
+  return where(size < first_integer_power(x.dtype()), rounded, x);
+}
+
+}  // namespace
+
+Expr round_even(const Expr& x) {
+  const Expr size = magnitude(x);
+  return unless_integer(x, size, round_magnitude(size));
+}
+
+Expr trunc(const Expr& x, const Target& target) {
+  if (target.is_native(Op::kTrunc)) return {make_expr(Op::kTrunc, x.node)};
+  const Expr size = magnitude(x);
+  const Expr rounded = round_magnitude(size);
+  const Expr one = number(x.dtype(), 1);
+  return unless_integer(x, size, where(size < rounded, rounded - one, rounded));
+}
+
+Expr floor(const Expr& x, const Target& target) {
+  const Expr whole = trunc(x, target);
+  return where(x < whole, whole - number(x.dtype(), 1), whole);
+}
+
+Expr ceil(const Expr& x, const Target& target) {
+  const Expr whole = trunc(x, target);
+  // Rounded up from (-1, 0) gives -0: `whole` keeps the sign there, as whole < x adds 1 only to
+  // whole = -0 or +0 when x > 0.
+  return where(whole < x, whole + number(x.dtype(), 1), whole);
+}
+
+// The product of two f32 is exact in f64. The sum is rounded to odd in f64 (S. Boldo, G. Melquiond,
+// "Emulation of FMA and Correctly Rounded Sums: Proved Algorithms Using Rounding to Odd", 2008), so
+// that the second rounding, to f32, is as if it were the only one. TwoSum (Knuth) gives the error.
+Expr fma_f32(const Expr& a, const Expr& b, const Expr& c) {
+  const Expr product = cast(a, DType::kF64) * cast(b, DType::kF64);
+  const Expr addend = cast(c, DType::kF64);
+  const Expr sum = product + addend;
+  const Expr part = sum - product;
+  const Expr error = (product - (sum - part)) + (addend - part);
+  const Expr zero = number(DType::kF64, 0);
+  const Expr bits = bits_of(sum);
+  const Expr one = integer(DType::kU64, 1);
+  // An inexact even sum moves one step towards the true value; odd ones stay. Infinite and NaN sums
+  // have a NaN error, which is neither below nor above 0.
+  const Expr is_even = (bits & one) == integer(DType::kU64, 0);
+  const Expr towards_zero = (error < zero) ^ (sum < zero);
+  const Expr is_inexact = (error < zero) | (zero < error);
+  const Expr moved = where(towards_zero, bits - one, bits + one);
+  const Expr odd = bitcast(where(is_inexact & is_even, moved, bits), DType::kF64);
+  return cast(odd, DType::kF32);
+}
+
+}  // namespace tenon::steps
