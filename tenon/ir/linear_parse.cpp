@@ -251,6 +251,7 @@ class Parser {
 
   // --- statements -----------------------------------------------------------------------------
 
+  // NOLINTBEGIN(misc-no-recursion): parse_region bounds the depth.
   void parse_statements(int depth) {
     while (!lexer_.peek().is("}")) {
       std::vector<Token> results;
@@ -546,6 +547,8 @@ class Parser {
     }
     show(results);
   }
+
+  // NOLINTEND(misc-no-recursion)
 
   void hide(const std::vector<Token>& results) {
     for (const Token& name : results)

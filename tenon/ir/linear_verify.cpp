@@ -226,7 +226,8 @@ class InstCheck {
   void run() { walk(0); }
 
  private:
-  void walk(RegionId region) {  // at most kMaxRegionDepth deep: StructureCheck
+  // NOLINTNEXTLINE(misc-no-recursion): at most kMaxRegionDepth deep, by StructureCheck
+  void walk(RegionId region) {
     std::vector<ValueId> defined;
     const auto define = [&](ValueId value) {
       is_visible_[value] = true;
@@ -287,6 +288,7 @@ void check_scratch(LinearChecker& checker) {
                  checker.program.scratch_bytes, " bytes, the group allocs take ", wanted);
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): at most kMaxRegionDepth deep, by StructureCheck
 void find_divergent_barriers(LinearChecker& checker, const std::vector<bool>& variant,
                              RegionId region, bool is_divergent) {
   for (const InstId id : checker.program.regions[region].insts) {
