@@ -25,207 +25,247 @@ constexpr unsigned kBools = kind_bit(DTypeKind::kBool);
 constexpr unsigned kNumbers = kFloats | kInts | kIndices;
 constexpr unsigned kAll = kNumbers | kBools;
 
+// What the functions below ask about a dtype, looked up once per call of eval_op.
+struct Facts {
+  DType dtype{};
+  DTypeKind kind{};
+  bool is_float = false;
+  bool is_bool = false;
+  bool is_signed = false;  // compares as int64: signed integers and idx
+  int width = 64;          // bits; 64 for idx
+  FloatFormat format{};    // of floats
+
+  ScalarBits canonical(uint64_t bits) const {
+    if (is_bool) return (bits & 0xff) != 0 ? 1 : 0;
+    const int unused = 64 - width;
+    if (is_signed) return static_cast<uint64_t>(static_cast<int64_t>(bits << unused) >> unused);
+    return bits << unused >> unused;
+  }
+};
+
+Facts make_facts(DType dtype) {
+  Facts facts;
+  facts.dtype = dtype;
+  facts.kind = dtype_kind(dtype);
+  facts.is_float = is_float(dtype);
+  facts.is_bool = dtype == DType::kBool;
+  facts.is_signed = is_signed_int(dtype) || facts.kind == DTypeKind::kIndex;
+  if (dtype_bits(dtype) > 0) facts.width = dtype_bits(dtype);
+  if (facts.is_float) facts.format = float_format(dtype);
+  return facts;
+}
+
+constexpr size_t kNumDTypes = static_cast<size_t>(DType::kIdx) + 1;
+
+const Facts& facts_of(DType dtype) {
+  static const std::array<Facts, kNumDTypes> table = [] {
+    std::array<Facts, kNumDTypes> facts;
+    for (const DType each : storage_dtypes())
+      facts[static_cast<size_t>(each)] = make_facts(each);
+    facts[static_cast<size_t>(DType::kIdx)] = make_facts(DType::kIdx);
+    return facts;
+  }();
+  const auto number = static_cast<size_t>(dtype);
+  TENON_ASSERT(number > 0 && number < kNumDTypes, "no dtype has number ", number);
+  return table[number];
+}
+
 // Arguments come in canonical form; the functions for integers serve idx too, as i64.
 using Args = const ScalarBits*;
-using Fn = ScalarBits (*)(DType dtype, Args args);
-
-bool compares_as_signed(DType dtype) {
-  return is_signed_int(dtype) || dtype_kind(dtype) == DTypeKind::kIndex;
-}
+using Fn = ScalarBits (*)(const Facts& t, Args args);
 
 int64_t as_signed(ScalarBits bits) {
   return static_cast<int64_t>(bits);
 }
 
-ScalarBits nan_of(DType dtype) {
-  return detail::quiet_nan_bits(float_format(dtype));
+ScalarBits nan_of(const Facts& t) {
+  return detail::quiet_nan_bits(t.format);
 }
 
-bool is_nan(DType dtype, ScalarBits bits) {
-  return is_float(dtype) && detail::is_nan_bits(bits, float_format(dtype));
+bool is_nan(const Facts& t, ScalarBits bits) {
+  return t.is_float && detail::is_nan_bits(bits, t.format);
 }
 
 // --- arithmetic ----------------------------------------------------------------------------------
 
-ScalarBits add(DType dtype, Args x) {
-  if (is_float(dtype)) return detail::soft_add(x[0], x[1], float_format(dtype));
-  if (dtype == DType::kBool) return x[0] | x[1];
-  return canonical_bits(dtype, x[0] + x[1]);
+ScalarBits add(const Facts& t, Args x) {
+  if (t.is_float) return detail::soft_add(x[0], x[1], t.format);
+  if (t.is_bool) return x[0] | x[1];
+  return t.canonical(x[0] + x[1]);
 }
 
-ScalarBits sub(DType dtype, Args x) {
-  if (!is_float(dtype)) return canonical_bits(dtype, x[0] - x[1]);
-  const FloatFormat format = float_format(dtype);
+ScalarBits sub(const Facts& t, Args x) {
+  if (!t.is_float) return t.canonical(x[0] - x[1]);
+  const FloatFormat& format = t.format;
   return detail::soft_add(x[0], x[1] ^ detail::sign_bit(format), format);
 }
 
-ScalarBits mul(DType dtype, Args x) {
-  if (is_float(dtype)) return detail::soft_mul(x[0], x[1], float_format(dtype));
-  if (dtype == DType::kBool) return x[0] & x[1];
-  return canonical_bits(dtype, x[0] * x[1]);
+ScalarBits mul(const Facts& t, Args x) {
+  if (t.is_float) return detail::soft_mul(x[0], x[1], t.format);
+  if (t.is_bool) return x[0] & x[1];
+  return t.canonical(x[0] * x[1]);
 }
 
 // Quotients and remainders of canonical integers; by zero both are 0. MIN / -1 wraps to MIN.
-ScalarBits truncating_div(DType dtype, ScalarBits a, ScalarBits b) {
+ScalarBits truncating_div(const Facts& t, ScalarBits a, ScalarBits b) {
   if (b == 0) return 0;
-  if (!compares_as_signed(dtype)) return a / b;
-  if (as_signed(b) == -1) return canonical_bits(dtype, 0 - a);
+  if (!t.is_signed) return a / b;
+  if (as_signed(b) == -1) return t.canonical(0 - a);
   return static_cast<ScalarBits>(as_signed(a) / as_signed(b));
 }
 
-ScalarBits truncating_mod(DType dtype, ScalarBits a, ScalarBits b) {
+ScalarBits truncating_mod(const Facts& t, ScalarBits a, ScalarBits b) {
   if (b == 0) return 0;
-  if (!compares_as_signed(dtype)) return a % b;
+  if (!t.is_signed) return a % b;
   if (as_signed(b) == -1) return 0;
   return static_cast<ScalarBits>(as_signed(a) % as_signed(b));
 }
 
 // A remainder that floor division would not leave: not zero, and of the other sign than b.
-bool is_remainder_below(DType dtype, ScalarBits remainder, ScalarBits b) {
-  return compares_as_signed(dtype) && remainder != 0 &&
-         (as_signed(remainder) < 0) != (as_signed(b) < 0);
+bool is_remainder_below(const Facts& t, ScalarBits remainder, ScalarBits b) {
+  return t.is_signed && remainder != 0 && (as_signed(remainder) < 0) != (as_signed(b) < 0);
 }
 
-ScalarBits div(DType dtype, Args x) {
-  if (is_float(dtype)) return detail::soft_div(x[0], x[1], float_format(dtype));
-  return truncating_div(dtype, x[0], x[1]);
+ScalarBits div(const Facts& t, Args x) {
+  if (t.is_float) return detail::soft_div(x[0], x[1], t.format);
+  return truncating_div(t, x[0], x[1]);
 }
 
-ScalarBits mod(DType dtype, Args x) {
-  return truncating_mod(dtype, x[0], x[1]);
+ScalarBits mod(const Facts& t, Args x) {
+  return truncating_mod(t, x[0], x[1]);
 }
 
-ScalarBits floor_div(DType dtype, Args x) {
-  const ScalarBits quotient = truncating_div(dtype, x[0], x[1]);
-  const ScalarBits remainder = truncating_mod(dtype, x[0], x[1]);
-  return is_remainder_below(dtype, remainder, x[1]) ? quotient - 1 : quotient;
+ScalarBits floor_div(const Facts& t, Args x) {
+  const ScalarBits quotient = truncating_div(t, x[0], x[1]);
+  const ScalarBits remainder = truncating_mod(t, x[0], x[1]);
+  return is_remainder_below(t, remainder, x[1]) ? quotient - 1 : quotient;
 }
 
-ScalarBits floor_mod(DType dtype, Args x) {
-  const ScalarBits remainder = truncating_mod(dtype, x[0], x[1]);
-  return is_remainder_below(dtype, remainder, x[1]) ? remainder + x[1] : remainder;
+ScalarBits floor_mod(const Facts& t, Args x) {
+  const ScalarBits remainder = truncating_mod(t, x[0], x[1]);
+  return is_remainder_below(t, remainder, x[1]) ? remainder + x[1] : remainder;
 }
 
-ScalarBits mul_acc(DType dtype, Args x) {
-  const FloatFormat format = float_format(dtype);
+ScalarBits mul_acc(const Facts& t, Args x) {
+  const FloatFormat& format = t.format;
   return detail::soft_add(detail::soft_mul(x[0], x[1], format), x[2], format);
 }
 
-ScalarBits fma(DType dtype, Args x) {
-  return detail::soft_fma(x[0], x[1], x[2], float_format(dtype));
+ScalarBits fma(const Facts& t, Args x) {
+  return detail::soft_fma(x[0], x[1], x[2], t.format);
 }
 
 // Of two values that are not NaN; -0 and +0 are equal here.
-bool is_less(DType dtype, ScalarBits a, ScalarBits b) {
-  if (is_float(dtype)) {
-    const FloatFormat format = float_format(dtype);
+bool is_less(const Facts& t, ScalarBits a, ScalarBits b) {
+  if (t.is_float) {
+    const FloatFormat& format = t.format;
     return detail::order_key(a, format) < detail::order_key(b, format);
   }
-  return compares_as_signed(dtype) ? as_signed(a) < as_signed(b) : a < b;
+  return t.is_signed ? as_signed(a) < as_signed(b) : a < b;
 }
 
-bool are_equal(DType dtype, ScalarBits a, ScalarBits b) {
-  return !is_less(dtype, a, b) && !is_less(dtype, b, a);
+bool are_equal(const Facts& t, ScalarBits a, ScalarBits b) {
+  return !is_less(t, a, b) && !is_less(t, b, a);
 }
 
-bool has_nan(DType dtype, Args x) {
-  return is_nan(dtype, x[0]) || is_nan(dtype, x[1]);
+bool has_nan(const Facts& t, Args x) {
+  return is_nan(t, x[0]) || is_nan(t, x[1]);
 }
 
 // Equal values have equal bits, except zeros: `or` keeps a minus, `and` drops it.
-ScalarBits min(DType dtype, Args x) {
-  if (has_nan(dtype, x)) return nan_of(dtype);
-  if (are_equal(dtype, x[0], x[1])) return x[0] | x[1];
-  return is_less(dtype, x[0], x[1]) ? x[0] : x[1];
+ScalarBits min(const Facts& t, Args x) {
+  if (has_nan(t, x)) return nan_of(t);
+  if (are_equal(t, x[0], x[1])) return x[0] | x[1];
+  return is_less(t, x[0], x[1]) ? x[0] : x[1];
 }
 
-ScalarBits max(DType dtype, Args x) {
-  if (has_nan(dtype, x)) return nan_of(dtype);
-  if (are_equal(dtype, x[0], x[1])) return x[0] & x[1];
-  return is_less(dtype, x[0], x[1]) ? x[1] : x[0];
+ScalarBits max(const Facts& t, Args x) {
+  if (has_nan(t, x)) return nan_of(t);
+  if (are_equal(t, x[0], x[1])) return x[0] & x[1];
+  return is_less(t, x[0], x[1]) ? x[1] : x[0];
 }
 
 // Of floats, neg and abs change the sign bit and nothing else, NaN included.
-ScalarBits neg(DType dtype, Args x) {
-  if (is_float(dtype)) return x[0] ^ detail::sign_bit(float_format(dtype));
-  return canonical_bits(dtype, 0 - x[0]);
+ScalarBits neg(const Facts& t, Args x) {
+  if (t.is_float) return x[0] ^ detail::sign_bit(t.format);
+  return t.canonical(0 - x[0]);
 }
 
-ScalarBits abs(DType dtype, Args x) {
-  if (is_float(dtype)) return x[0] & ~detail::sign_bit(float_format(dtype));
-  if (compares_as_signed(dtype) && as_signed(x[0]) < 0) return canonical_bits(dtype, 0 - x[0]);
+ScalarBits abs(const Facts& t, Args x) {
+  if (t.is_float) return x[0] & ~detail::sign_bit(t.format);
+  if (t.is_signed && as_signed(x[0]) < 0) return t.canonical(0 - x[0]);
   return x[0];
 }
 
-ScalarBits sqrt(DType dtype, Args x) {
-  return detail::soft_sqrt(x[0], float_format(dtype));
+ScalarBits sqrt(const Facts& t, Args x) {
+  return detail::soft_sqrt(x[0], t.format);
 }
 
 template <RoundTo direction>
-ScalarBits round_to(DType dtype, Args x) {
-  return detail::soft_round(x[0], direction, float_format(dtype));
+ScalarBits round_to(const Facts& t, Args x) {
+  return detail::soft_round(x[0], direction, t.format);
 }
 
 // --- bits, shifts, comparison, selection ---------------------------------------------------------
 
-ScalarBits bit_and(DType, Args x) {
+ScalarBits bit_and(const Facts&, Args x) {
   return x[0] & x[1];
 }
 
-ScalarBits bit_or(DType, Args x) {
+ScalarBits bit_or(const Facts&, Args x) {
   return x[0] | x[1];
 }
 
-ScalarBits bit_xor(DType, Args x) {
+ScalarBits bit_xor(const Facts&, Args x) {
   return x[0] ^ x[1];
 }
 
-ScalarBits bit_not(DType dtype, Args x) {
-  if (dtype == DType::kBool) return x[0] ^ 1;
-  return canonical_bits(dtype, ~x[0]);
+ScalarBits bit_not(const Facts& t, Args x) {
+  if (t.is_bool) return x[0] ^ 1;
+  return t.canonical(~x[0]);
 }
 
 // A negative count is a huge one when read as unsigned, so it is out of range too.
-ScalarBits shl(DType dtype, Args x) {
-  if (x[1] >= static_cast<uint64_t>(dtype_bits(dtype))) return 0;
-  return canonical_bits(dtype, x[0] << x[1]);
+ScalarBits shl(const Facts& t, Args x) {
+  if (x[1] >= static_cast<uint64_t>(t.width)) return 0;
+  return t.canonical(x[0] << x[1]);
 }
 
-ScalarBits shr(DType dtype, Args x) {
-  const bool is_out = x[1] >= static_cast<uint64_t>(dtype_bits(dtype));
-  if (is_signed_int(dtype)) return static_cast<ScalarBits>(as_signed(x[0]) >> (is_out ? 63 : x[1]));
+ScalarBits shr(const Facts& t, Args x) {
+  const bool is_out = x[1] >= static_cast<uint64_t>(t.width);
+  if (t.is_signed) return static_cast<ScalarBits>(as_signed(x[0]) >> (is_out ? 63 : x[1]));
   return is_out ? 0 : x[0] >> x[1];
 }
 
-ScalarBits lt(DType dtype, Args x) {
-  return !has_nan(dtype, x) && is_less(dtype, x[0], x[1]) ? 1 : 0;
+ScalarBits lt(const Facts& t, Args x) {
+  return !has_nan(t, x) && is_less(t, x[0], x[1]) ? 1 : 0;
 }
 
-ScalarBits le(DType dtype, Args x) {
-  return !has_nan(dtype, x) && !is_less(dtype, x[1], x[0]) ? 1 : 0;
+ScalarBits le(const Facts& t, Args x) {
+  return !has_nan(t, x) && !is_less(t, x[1], x[0]) ? 1 : 0;
 }
 
-ScalarBits eq(DType dtype, Args x) {
-  return !has_nan(dtype, x) && are_equal(dtype, x[0], x[1]) ? 1 : 0;
+ScalarBits eq(const Facts& t, Args x) {
+  return !has_nan(t, x) && are_equal(t, x[0], x[1]) ? 1 : 0;
 }
 
-ScalarBits ne(DType dtype, Args x) {
-  return eq(dtype, x) ^ 1;
+ScalarBits ne(const Facts& t, Args x) {
+  return eq(t, x) ^ 1;
 }
 
-ScalarBits test_nan(DType dtype, Args x) {
-  return is_nan(dtype, x[0]) ? 1 : 0;
+ScalarBits test_nan(const Facts& t, Args x) {
+  return is_nan(t, x[0]) ? 1 : 0;
 }
 
-ScalarBits test_inf(DType dtype, Args x) {
-  return detail::is_inf_bits(x[0], float_format(dtype)) ? 1 : 0;
+ScalarBits test_inf(const Facts& t, Args x) {
+  return detail::is_inf_bits(x[0], t.format) ? 1 : 0;
 }
 
-ScalarBits test_finite(DType dtype, Args x) {
-  return (test_nan(dtype, x) | test_inf(dtype, x)) ^ 1;
+ScalarBits test_finite(const Facts& t, Args x) {
+  return (test_nan(t, x) | test_inf(t, x)) ^ 1;
 }
 
-ScalarBits where(DType, Args x) {
+ScalarBits where(const Facts&, Args x) {
   return x[0] != 0 ? x[1] : x[2];
 }
 
@@ -238,8 +278,8 @@ double sigmoid(double x) {
 }
 
 template <double (*function)(double)>
-ScalarBits through_double(DType dtype, Args x) {
-  return double_to_float(function(float_to_double(x[0], dtype)), dtype);
+ScalarBits through_double(const Facts& t, Args x) {
+  return double_to_float(function(float_to_double(x[0], t.dtype)), t.dtype);
 }
 
 double exp2_of(double x) {
@@ -353,14 +393,7 @@ static_assert(is_table_complete(), "eval_op: an elementwise op has no row, or a 
 }  // namespace
 
 ScalarBits canonical_bits(DType dtype, uint64_t bits) {
-  const int width = dtype_bits(dtype);
-  if (width == 64 || width == 0) return bits;
-  if (dtype == DType::kBool) return (bits & 0xff) != 0 ? 1 : 0;
-  const int unused = 64 - width;
-  if (is_signed_int(dtype)) {
-    return static_cast<uint64_t>(static_cast<int64_t>(bits << unused) >> unused);
-  }
-  return bits << unused >> unused;
+  return facts_of(dtype).canonical(bits);
 }
 
 ScalarBits eval_op(Op op, DType dtype, std::span<const ScalarBits> args) {
@@ -368,36 +401,35 @@ ScalarBits eval_op(Op op, DType dtype, std::span<const ScalarBits> args) {
   TENON_ASSERT(row.function != nullptr, "eval_op: ", op_name(op), " is no function of scalars");
   TENON_ASSERT(args.size() == static_cast<size_t>(row.arity), "eval_op: ", op_name(op), " takes ",
                row.arity, " arguments, got ", args.size());
-  TENON_ASSERT((row.kinds & kind_bit(dtype_kind(dtype))) != 0, "eval_op: ", op_name(op),
+  const Facts& facts = facts_of(dtype);
+  TENON_ASSERT((row.kinds & kind_bit(facts.kind)) != 0, "eval_op: ", op_name(op),
                " is not defined for ", dtype_name(dtype));
   std::array<ScalarBits, 3> canonical{};
-  for (size_t i = 0; i < args.size(); ++i) {
-    const bool is_condition = op == Op::kWhere && i == 0;
-    canonical[i] = canonical_bits(is_condition ? DType::kBool : dtype, args[i]);
-  }
-  return row.function(dtype, canonical.data());
+  for (size_t i = 0; i < args.size(); ++i)
+    canonical[i] = facts.canonical(args[i]);
+  if (op == Op::kWhere) canonical[0] = canonical_bits(DType::kBool, args[0]);
+  return row.function(facts, canonical.data());
 }
 
 ScalarBits eval_fused_mulacc(DType dtype, ScalarBits a, ScalarBits b, ScalarBits c) {
   return eval_op(Op::kFma, dtype, std::array{a, b, c});
 }
 
-ScalarBits eval_cast(ScalarBits bits, DType from, DType to) {
-  const ScalarBits value = canonical_bits(from, bits);
-  if (from == to) return value;
-  if (is_float(from)) {
-    const FloatFormat format = float_format(from);
-    if (is_float(to)) return detail::convert_float(value, format, float_format(to));
-    if (to == DType::kBool) return (value & ~detail::sign_bit(format)) != 0 ? 1 : 0;
-    const int width = to == DType::kIdx ? 64 : dtype_bits(to);
-    return detail::float_to_int(value, format, width, compares_as_signed(to));
+ScalarBits eval_cast(ScalarBits bits, DType from_dtype, DType to_dtype) {
+  const Facts& from = facts_of(from_dtype);
+  const Facts& to = facts_of(to_dtype);
+  const ScalarBits value = from.canonical(bits);
+  if (from_dtype == to_dtype) return value;
+  if (from.is_float) {
+    if (to.is_float) return detail::convert_float(value, from.format, to.format);
+    if (to.is_bool) return (value & ~detail::sign_bit(from.format)) != 0 ? 1 : 0;
+    return detail::float_to_int(value, from.format, to.width, to.is_signed);
   }
-  if (to == DType::kBool) return value != 0 ? 1 : 0;
-  if (!is_float(to)) return canonical_bits(to, value);
+  if (to.is_bool) return value != 0 ? 1 : 0;
+  if (!to.is_float) return to.canonical(value);
   if (value == 0) return 0;
-  const bool is_negative = compares_as_signed(from) && as_signed(value) < 0;
-  return detail::round_to_float(is_negative, is_negative ? 0 - value : value, 0, false,
-                                float_format(to));
+  const bool is_negative = from.is_signed && as_signed(value) < 0;
+  return detail::round_to_float(is_negative, is_negative ? 0 - value : value, 0, false, to.format);
 }
 
 ScalarBits eval_bitcast(ScalarBits bits, DType from, DType to) {
@@ -407,15 +439,18 @@ ScalarBits eval_bitcast(ScalarBits bits, DType from, DType to) {
 }
 
 double float_to_double(ScalarBits bits, DType dtype) {
-  const ScalarBits value = canonical_bits(dtype, bits);
-  if (dtype == DType::kF64) return std::bit_cast<double>(value);
-  return std::bit_cast<double>(
-      detail::convert_float(value, float_format(dtype), float_format(DType::kF64)));
+  if (dtype == DType::kF64) return std::bit_cast<double>(bits);
+  const Facts& from = facts_of(dtype);
+  TENON_ASSERT(from.is_float, dtype_name(dtype), " is not a float dtype");
+  const FloatFormat& f64 = facts_of(DType::kF64).format;
+  return std::bit_cast<double>(detail::convert_float(from.canonical(bits), from.format, f64));
 }
 
 ScalarBits double_to_float(double value, DType dtype) {
-  return detail::convert_float(std::bit_cast<uint64_t>(value), float_format(DType::kF64),
-                               float_format(dtype));
+  const Facts& to = facts_of(dtype);
+  TENON_ASSERT(to.is_float, dtype_name(dtype), " is not a float dtype");
+  const FloatFormat& f64 = facts_of(DType::kF64).format;
+  return detail::convert_float(std::bit_cast<uint64_t>(value), f64, to.format);
 }
 
 }  // namespace tenon

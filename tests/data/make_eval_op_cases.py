@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes eval_op_cases.txt, read by tests/ir/eval_op_test.cpp: expected values of float ops and casts.
+"""Writes eval_op_cases.txt, the values that tests/ir/eval_op_test.cpp expects of float ops and casts.
 
 Exact rational arithmetic (fractions.Fraction) and one rounding written here; nothing is shared with
 the library. Rows: op dtype args... result, or: cast from to arg result; all bits in hex, canonical
@@ -242,6 +242,36 @@ def arithmetic(name, fmt, rng):
         emit("sqrt", name, a, sqrt(a, fmt))
 
 
+def hard_f64():
+    """Results that only the last of more than 100 bits decides."""
+    fmt = FLOATS["f64"]
+    # Roots a hair above the midpoint n of two floats: n is odd and n * n + r = x * 2^k, so the root
+    # of x * 2^k is n + r / 2n. Solved modulo 2^k bit by bit.
+    count = 0
+    for r in range(7, 400, 8):
+        for k in (54, 55):
+            n = 1
+            for j in range(3, k):
+                if (n * n + r) % (1 << (j + 1)):
+                    n += 1 << (j - 1)
+            for root in {n % (1 << k), -n % (1 << k), (n + (1 << (k - 1))) % (1 << k)}:
+                x, rest = divmod(root * root + r, 1 << k)
+                if root >> 53 == 1 and x >> 52 == 1 and rest == 0 and root % 4 == 1:
+                    a = encode(Fraction(x << k), fmt)
+                    emit("sqrt", "f64", a, sqrt(a, fmt))
+                    count += 1
+    assert count > 10
+    # Products 2^102 + 1 and 2^104 - 1: half a unit of c and a tail far below.
+    for left, right in ((2**51 + 2**26 + 1, 2**51 - 2**26 + 1), (2**52 - 1, 2**52 + 1)):
+        for sign in (1, -1):
+            for c in (Fraction(3, 2), 1 + Fraction(1, 2**52), Fraction(1), Fraction(-3, 2)):
+                for power in (53, 54):
+                    scale = Fraction(sign, 2 ** ((left * right).bit_length() - 1 + power - 40))
+                    values = (left * scale, right / Fraction(2**40), c)
+                    words = [encode(value, fmt) for value in values]
+                    emit("fma", "f64", *words, fma(*words, fmt))
+
+
 def float_casts(source, fmt, to, to_fmt, rng):
     """Values of `fmt` around the midpoints, the overflow threshold and the denormals of `to`."""
     codes = specials(fmt)
@@ -267,7 +297,7 @@ def to_int_casts(name, fmt, rng):
     for int_name, (bits, signed) in INTS.items():
         codes = specials(fmt)[::2]
         high = (1 << (bits - 1)) if signed else (1 << bits)
-        for x in (Fraction(high), Fraction(high) - Fraction(1, 2), Fraction(3, 2), Fraction(255, 2)):
+        for x in map(Fraction, (high, high - Fraction(1, 2), Fraction(3, 2), Fraction(255, 2))):
             code = encode(x, fmt)
             codes += [code, code - 1, negate(code, fmt), negate(code, fmt) + 1]
         for a in dict.fromkeys(codes):
@@ -300,6 +330,7 @@ def main():
                 float_casts(name, fmt, to, to_fmt, rng)
         to_int_casts(name, fmt, rng)
         from_int_casts(name, fmt, rng)
+    hard_f64()
 
 
 main()
