@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes eval_op_cases.txt, the values that tests/ir/eval_op_test.cpp expects of float ops and casts.
+"""Writes eval_op_cases.txt, what tests/ir/eval_op_test.cpp expects of float ops and casts.
 
 Exact rational arithmetic (fractions.Fraction) and one rounding written here; nothing is shared with
 the library. Rows: op dtype args... result, or: cast from to arg result; all bits in hex, canonical
