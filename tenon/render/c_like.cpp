@@ -284,10 +284,12 @@ std::string CLikeWriter::value_expression(const Inst& inst) {
   fail_unsupported(concat("op ", op_name(inst.op), " is for matrix units, which it has not"));
 }
 
-void CLikeWriter::print_region(RegionId region) {
+/// The statements of a region, then what it yields into `targets`.
+void CLikeWriter::print_region(RegionId region, std::span<const ValueId> targets) {
   indent();
   for (const InstId id : program_.regions[region].insts)
     print_inst(id);
+  print_assignments(targets, program_.operands_of(yield_of(region)));
   dedent();
 }
 
@@ -349,10 +351,7 @@ void CLikeWriter::print_for(const Inst& inst) {
   line(concat("for (", declare_text(program_.type_of(args[0]), index, false), " = ",
               operand_text(inst, 0), "; ", index, " < ", operand_text(inst, 1), "; ++", index,
               ") {"));
-  print_region(inst.regions[0]);
-  indent();
-  print_assignments(carried, program_.operands_of(yield_of(inst.regions[0])));
-  dedent();
+  print_region(inst.regions[0], carried);
   line("}");
 }
 
@@ -360,23 +359,17 @@ void CLikeWriter::print_if(const Inst& inst) {
   std::vector<ValueId> results;
   for (uint32_t i = 0; i < inst.num_results; ++i) {
     const ValueId result = inst.first_result + i;
+    if (live_[result]) {
+      line(concat(declare_text(program_.type_of(result), name_of(result), false), ';'));
+    }
     results.push_back(result);
-    if (!live_[result]) continue;
-    line(concat(declare_text(program_.type_of(result), name_of(result), false), ';'));
   }
   line(concat("if (", operand_text(inst, 0), ") {"));
-  print_region(inst.regions[0]);
-  indent();
-  print_assignments(results, program_.operands_of(yield_of(inst.regions[0])));
-  dedent();
-  const Inst& yield = yield_of(inst.regions[1]);
-  if (program_.regions[inst.regions[1]].insts.size() > 1 ||
-      std::ranges::any_of(results, [&](ValueId result) { return is_live(result); })) {
+  print_region(inst.regions[0], results);
+  const bool has_result = std::ranges::any_of(results, [&](ValueId id) { return is_live(id); });
+  if (has_result || program_.regions[inst.regions[1]].insts.size() > 1) {
     line("} else {");
-    print_region(inst.regions[1]);
-    indent();
-    print_assignments(results, program_.operands_of(yield));
-    dedent();
+    print_region(inst.regions[1], results);
   }
   line("}");
 }

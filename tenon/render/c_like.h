@@ -123,7 +123,7 @@ class CLikeWriter {
   const Inst& yield_of(RegionId region) const;
   bool is_inlined(ValueId value) const;
   std::string& name_of(ValueId value);
-  void print_region(RegionId region);
+  void print_region(RegionId region, std::span<const ValueId> targets);
   void print_inst(InstId id);
   void print_for(const Inst& inst);
   void print_if(const Inst& inst);

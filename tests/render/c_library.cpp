@@ -11,7 +11,6 @@
 
 #include "tenon/base/error.h"
 #include "tenon/ir/eval_op.h"
-#include "tenon/render/c.h"
 
 namespace tenon::testing {
 
@@ -93,10 +92,10 @@ CLibrary::~CLibrary() {
   if (handle_ != nullptr) ::dlclose(handle_);
 }
 
-CLibrary::Kernel CLibrary::kernel(const std::string& entry) const {
+CpuKernelFunction CLibrary::kernel(const std::string& entry) const {
   void* symbol = handle_ == nullptr ? nullptr : ::dlsym(handle_, entry.c_str());
   TENON_CHECK(symbol != nullptr, ErrorCode::kNotFound, "no kernel ", entry, ": ", problems_);
-  return reinterpret_cast<Kernel>(symbol);
+  return reinterpret_cast<CpuKernelFunction>(symbol);
 }
 
 std::vector<std::byte> pack_arguments(const Signature& signature,

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tenon/ir/linear.h"
-#include "tenon/render/renderer.h"
+#include "tenon/render/c.h"
 #include "tests/support/temp_folder.h"
 
 namespace tenon::testing {
@@ -39,8 +39,7 @@ class CLibrary {
   const std::string& text() const { return text_; }
   const std::string& problems() const { return problems_; }
 
-  using Kernel = void (*)(const void* args, int64_t group_begin, int64_t group_end, void* scratch);
-  Kernel kernel(const std::string& entry) const;
+  CpuKernelFunction kernel(const std::string& entry) const;
 
  private:
   TempFolder folder_;
