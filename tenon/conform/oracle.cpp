@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <unordered_map>
 
 #include "tenon/base/error.h"
+#include "tenon/conform/oracle_blocks.h"
 #include "tenon/conform/oracle_numeric.h"
 #include "tenon/conform/oracle_parts.h"
+#include "tenon/ir/tensor_ops.h"
 
 namespace tenon {
 namespace {
@@ -89,6 +92,109 @@ OracleNode evaluate_node(const Node& node, std::span<const OracleNode* const> sr
   return out;
 }
 
+// Values that are known already, by node.
+using Known = std::unordered_map<const void*, const OracleNode*>;
+
+// One walk over a graph.
+class Evaluation {
+ public:
+  Evaluation(std::span<const Node> outputs, const OracleInputs& inputs, const Known& known)
+      : outputs_(outputs), inputs_(inputs), known_(known), order_(topological_order(outputs)) {
+    for (size_t i = 0; i < order_.size(); ++i)
+      position_.emplace(order_[i].id(), i);
+    find_needed();
+  }
+
+  std::vector<OracleNode> run() {
+    values_.resize(order_.size());
+    for (size_t i = 0; i < order_.size(); ++i) {
+      if (!is_needed_[i]) continue;
+      if (!known_.contains(order_[i].id())) values_[i] = evaluate(i);
+      for (const size_t read : reads_[i]) {
+        if (last_use_[read] == i) values_[read] = OracleNode();
+      }
+    }
+    std::vector<OracleNode> results;
+    for (const Node& output : outputs_)
+      results.push_back(value_at(position_.at(output.id())));
+    return results;
+  }
+
+ private:
+  // Backwards from the outputs: which values are needed, what each reads, and which reductions are
+  // evaluated in blocks, so that the large nodes above them are not needed whole.
+  void find_needed() {
+    is_needed_.assign(order_.size(), false);
+    last_use_.assign(order_.size(), 0);
+    reads_.resize(order_.size());
+    plans_.resize(order_.size());
+    for (const Node& output : outputs_) {
+      is_needed_[position_.at(output.id())] = true;
+      last_use_[position_.at(output.id())] = std::numeric_limits<size_t>::max();
+    }
+    for (size_t i = order_.size(); i-- > 0;) {
+      if (!is_needed_[i] || known_.contains(order_[i].id())) continue;
+      if (known_.empty()) plans_[i] = detail::plan_blocks(order_[i]);  // a block is not cut again
+      const std::span<const Node> sources =
+          plans_[i] ? std::span<const Node>(plans_[i]->boundary) : order_[i].srcs();
+      for (const Node& src : sources) {
+        const size_t read = position_.at(src.id());
+        reads_[i].push_back(read);
+        is_needed_[read] = true;
+        last_use_[read] = std::max(last_use_[read], i);
+      }
+    }
+  }
+
+  const OracleNode& value_at(size_t i) const {
+    const auto found = known_.find(order_[i].id());
+    return found == known_.end() ? values_[i] : *found->second;
+  }
+
+  OracleNode evaluate(size_t i) const {
+    if (plans_[i]) return evaluate_in_blocks(order_[i], *plans_[i], reads_[i]);
+    std::vector<const OracleNode*> srcs;
+    for (const size_t read : reads_[i])
+      srcs.push_back(&value_at(read));
+    return evaluate_node(order_[i], srcs, inputs_);
+  }
+
+  OracleNode evaluate_in_blocks(const Node& node, const detail::BlockPlan& plan,
+                                const std::vector<size_t>& reads) const {
+    std::vector<Node> stand_ins;
+    Known known;
+    for (size_t i = 0; i < reads.size(); ++i) {
+      stand_ins.push_back(tensor_buffer(plan.boundary[i].dtype(), plan.boundary[i].shape()));
+      known.emplace(stand_ins.back().id(), &value_at(reads[i]));
+    }
+    OracleNode out;
+    out.value.dtype = node.dtype();
+    out.value.shape.assign(node.shape().begin(), node.shape().end());
+    const int64_t dim = node.shape()[static_cast<size_t>(plan.axis)];
+    const auto count = static_cast<int64_t>(detail::count_of(node.src(0).shape()));
+    const auto limit = static_cast<int64_t>(detail::kBlockElements);
+    const int64_t step = std::max<int64_t>(1, limit / (count / dim));
+    for (int64_t begin = 0; begin < dim; begin += step) {
+      const Node block =
+          detail::make_block(node, plan, stand_ins, begin, std::min(begin + step, dim));
+      const OracleNode value = std::move(Evaluation({&block, 1}, inputs_, known).run()[0]);
+      detail::place_block(value, plan.axis, begin, out);
+    }
+    return out;
+  }
+
+  std::span<const Node> outputs_;
+  const OracleInputs& inputs_;
+  const Known& known_;
+  std::vector<Node> order_;
+  std::unordered_map<const void*, size_t> position_;
+  std::vector<bool> is_needed_;
+  std::vector<size_t> last_use_;
+  std::vector<std::vector<size_t>> reads_;
+  std::vector<std::optional<detail::BlockPlan>> plans_;
+  std::vector<OracleNode> values_;
+};
+
 }  // namespace
 
 OracleInputs bind_inputs(std::span<const Node> buffers,
@@ -107,31 +213,11 @@ OracleInputs bind_inputs(std::span<const Node> buffers,
 
 std::vector<OracleValue> evaluate_oracle(std::span<const Node> outputs,
                                          const OracleInputs& inputs) {
-  const std::vector<Node> order = topological_order(outputs);
-  std::unordered_map<const void*, size_t> position;
-  std::vector<size_t> last_use(order.size(), 0);
-  for (size_t i = 0; i < order.size(); ++i) {
-    position.emplace(order[i].id(), i);
-    for (const Node& src : order[i].srcs())
-      last_use[position.at(src.id())] = i;
-  }
-  for (const Node& output : outputs)
-    last_use[position.at(output.id())] = std::numeric_limits<size_t>::max();
-  std::vector<OracleNode> values(order.size());
-  std::vector<const OracleNode*> srcs;
-  for (size_t i = 0; i < order.size(); ++i) {
-    srcs.clear();
-    for (const Node& src : order[i].srcs())
-      srcs.push_back(&values[position.at(src.id())]);
-    values[i] = evaluate_node(order[i], srcs, inputs);
-    for (const Node& src : order[i].srcs()) {
-      const size_t source = position.at(src.id());
-      if (last_use[source] == i) values[source] = OracleNode();
-    }
-  }
+  const Known nothing;
+  std::vector<OracleNode> values = Evaluation(outputs, inputs, nothing).run();
   std::vector<OracleValue> results;
-  for (const Node& output : outputs)
-    results.push_back(values[position.at(output.id())].value);
+  for (OracleNode& value : values)
+    results.push_back(std::move(value.value));
   return results;
 }
 

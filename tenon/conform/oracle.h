@@ -44,7 +44,8 @@ OracleInputs bind_inputs(std::span<const Node> buffers,
 
 /// Evaluates `outputs` in one pass over the graph; values that no one needs any more are dropped.
 /// A buffer has its value from before all assigns. Throws kInvalidArgument if an input has a wrong
-/// size or a variable is out of its bounds, kUnsupported beyond 2^28 elements in one node.
+/// size or a variable is out of its bounds, kUnsupported beyond 2^28 elements in one node (the
+/// nodes between a large reduction and its operands are evaluated in blocks and may be larger).
 std::vector<OracleValue> evaluate_oracle(std::span<const Node> outputs, const OracleInputs& inputs);
 
 /// The value as a device would store it: row-major elements.
