@@ -1,5 +1,5 @@
-// Realisation: from tensor graphs to values in device memory. The face of the engine towards tensor/:
-// devices by name, storage for given values, realize, read. Any thread may call.
+// Realisation: from tensor graphs to values in device memory. The face of the engine towards
+// tensor/: devices by name, storage for given values, realize, read. Any thread may call.
 // SPDX-License-Identifier: MIT
 
 #pragma once
@@ -44,7 +44,8 @@ const Target& device_target(const EngineDevice& device);
 int64_t device_number(const EngineDevice& device);
 EngineDevice& device_by_number(int64_t number);
 
-/// A buffer node holding `bytes` (row-major, dtype_size_bytes each) on `device`; the bytes are copied.
+/// A buffer node holding `bytes` (row-major, dtype_size_bytes each) on `device`; the bytes are
+/// copied.
 Node buffer_from_bytes(EngineDevice& device, DType dtype, ShapeView shape,
                        std::span<const std::byte> bytes);
 
@@ -55,14 +56,14 @@ EngineDevice* device_of(const Node& node);
 /// Counts and times of one or more realisations, nanoseconds; they add up to the wall time of
 /// realize() on one queue.
 struct RealizeStats {
-  int64_t kernels = 0;       ///< launches
-  int64_t compiled = 0;      ///< programs compiled (not found in a cache)
+  int64_t kernels = 0;   ///< launches
+  int64_t compiled = 0;  ///< programs compiled (not found in a cache)
   int64_t schedule_ns = 0;
   int64_t lower_ns = 0;
   int64_t compile_ns = 0;
   int64_t load_ns = 0;
   int64_t copy_in_ns = 0;
-  int64_t launch_ns = 0;     ///< overhead around kernels
+  int64_t launch_ns = 0;  ///< overhead around kernels
   int64_t kernel_ns = 0;
   int64_t copy_out_ns = 0;
 };

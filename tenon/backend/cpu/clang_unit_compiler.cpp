@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+
+#include "tenon/backend/cpu/clang_unit_compiler.h"
+
+#include <utility>
+#include <vector>
+
+#include "tenon/backend/cpu/clang_compiler.h"
+#include "tenon/backend/cpu/cpu_target.h"
+#include "tenon/backend/cpu/spawn.h"
+#include "tenon/base/error.h"
+#include "tenon/base/file.h"
+#include "tenon/base/text.h"
+#include "tenon/engine/program_store.h"
+#include "tenon/render/c.h"
+
+namespace tenon::cpu {
+namespace {
+
+class ClangUnitCompiler final : public Compiler {
+ public:
+  ClangUnitCompiler(ClangTool clang, const CpuFeatureSet& features)
+      : clang_(std::move(clang)), features_(features) {}
+
+  std::string_view payload_format() const override { return kElfFormat; }
+
+  std::string fingerprint() const override { return clang_fingerprint(clang_, features_, {}); }
+
+  CompiledObject compile(std::span<const KernelSource> sources) const override {
+    std::vector<RenderedSource> rendered;
+    CompiledObject object;
+    for (const KernelSource& source : sources) {
+      rendered.push_back({.text = source.text, .entry = source.name});
+      object.symbols.push_back(source.name);
+    }
+    ClangOptions options;
+    options.name = sources.size() == 1 ? concat("'", sources[0].name, "'")
+                                       : concat(sources.size(), " kernels");
+    object.bytes = compile_c(clang_, c_renderer().join(rendered), features_, options);
+    return object;
+  }
+
+  std::string disassemble(std::span<const std::byte> object,
+                          std::string_view symbol) const override {
+    std::optional<std::string> tool = find_program(concat("llvm-objdump-", clang_.major_version));
+    if (!tool) tool = find_program("llvm-objdump");
+    TENON_CHECK(tool, ErrorCode::kNotFound, "disassembling '", symbol, "': no llvm-objdump-",
+                clang_.major_version, " on PATH. Install it (apt-get install llvm-",
+                clang_.major_version, ")");
+    const std::vector<std::string> argv = {*tool,
+                                           "-d",
+                                           "--no-show-raw-insn",
+                                           "--x86-asm-syntax=intel",
+                                           concat("--disassemble-symbols=", symbol),
+                                           "-"};
+    const std::string_view input(reinterpret_cast<const char*>(object.data()), object.size());
+    SpawnResult result = run_tool(argv, input);
+    TENON_CHECK(result.exit_code <= 0, ErrorCode::kCompileFailed, "disassembling '", symbol,
+                "' with '", *tool, "' failed (exit ", result.exit_code,
+                "): ", trim(std::string_view(result.errors)));
+    return std::move(result.output);
+  }
+
+ private:
+  ClangTool clang_;
+  CpuFeatureSet features_;
+};
+
+}  // namespace
+
+std::optional<std::string> why_no_clang() {
+  try {
+    find_clang(&shared_compile_cache());
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+std::unique_ptr<Compiler> make_clang_compiler(const Target& target) {
+  return std::make_unique<ClangUnitCompiler>(find_clang(&shared_compile_cache()),
+                                             features_of(target));
+}
+
+}  // namespace tenon::cpu

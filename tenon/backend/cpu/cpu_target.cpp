@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+
+#include "tenon/backend/cpu/cpu_target.h"
+
+#include <algorithm>
+
+#include "tenon/backend/cpu/thread_pool.h"
+#include "tenon/base/error.h"
+#include "tenon/base/text.h"
+
+namespace tenon::cpu {
+namespace {
+
+constexpr int kMaxArguments = 4096;  // the argument block stays below a page or two
+
+int vector_bytes_of(const CpuFeatureSet& features) {
+  // The renderer's 512-bit masks and integer vectors need all four parts.
+  const bool has_avx512 =
+      features.has(CpuFeature::kAvx512f) && features.has(CpuFeature::kAvx512bw) &&
+      features.has(CpuFeature::kAvx512dq) && features.has(CpuFeature::kAvx512vl);
+  if (has_avx512) return 64;
+  return features.has(CpuFeature::kAvx2) ? 32 : 16;
+}
+
+}  // namespace
+
+Target make_target(const CpuFeatureSet& features, int64_t local_bytes, int threads) {
+  Target target;
+  target.arch = "x86_64";
+  for (const std::string_view name : features.names())
+    target.features.emplace_back(name);
+  std::sort(target.features.begin(), target.features.end());
+  for (const DType dtype : storage_dtypes()) {
+    if (!is_float(dtype) || dtype_bits(dtype) >= 32) target.arithmetic.add(dtype);
+  }
+  if (features.has(CpuFeature::kF16c)) {
+    target.extra_casts = {{DType::kF16, DType::kF32}, {DType::kF32, DType::kF16}};
+  }
+  target.native_ops = {Op::kSqrt};
+  if (features.has(CpuFeature::kSse41)) target.native_ops.push_back(Op::kTrunc);
+  if (features.has(CpuFeature::kFma)) {
+    target.native_ops.push_back(Op::kFma);
+    target.fuses_mulacc = true;
+  }
+  target.max_vector_bytes = vector_bytes_of(features);
+  target.max_local_bytes = local_bytes;
+  target.max_lanes = 1;
+  target.max_arguments = kMaxArguments;
+  target.has_i64_index = true;
+  target.threads = threads;
+  return target;
+}
+
+Target target_of_arch(std::string_view arch) {
+  return make_target(parse_cpu_arch(arch),
+                     local_bytes_of(read_cache_sizes(), num_available_cores()),
+                     ThreadPool::shared().num_workers());
+}
+
+CpuFeatureSet features_of(const Target& target) {
+  TENON_CHECK(target.arch == "x86_64", ErrorCode::kInvalidArgument, "CPU: a Target for '",
+              target.arch, "' is given; expected x86_64");
+  std::string arch = target.arch;
+  for (const std::string& feature : target.features)
+    append(arch, ",", feature);
+  return parse_cpu_arch(arch);
+}
+
+int64_t local_bytes_of(const CacheSizes& caches, int cores) {
+  const int64_t l3_share = caches.l3_bytes / std::max(cores, 1);
+  return std::max(caches.l2_bytes / 2, l3_share / 4);
+}
+
+}  // namespace tenon::cpu

@@ -1,0 +1,236 @@
+// Size classes, the cache of released memory, and guard zones. SPDX-License-Identifier: MIT
+
+#include "tenon/device/buffer_pool.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <exception>
+#include <memory>
+
+#include "tenon/base/error.h"
+#include "tenon/base/text.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::byte kGuardByte{0xc7};
+
+int64_t round_up(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+/// Position of the first byte that is not a guard's.
+std::optional<int64_t> first_change(std::span<const std::byte> zone) {
+  const auto at =
+      std::find_if(zone.begin(), zone.end(), [](std::byte byte) { return byte != kGuardByte; });
+  if (at == zone.end()) return std::nullopt;
+  return at - zone.begin();
+}
+
+}  // namespace
+
+struct detail::Allocation {
+  std::atomic<int64_t> count = 1;
+  BufferPool* pool = nullptr;
+  std::byte* base = nullptr;  ///< what the device gave
+  int64_t class_bytes = 0;    ///< of it
+  int64_t guard_bytes = 0;    ///< before the bytes; behind them at least as many
+  int64_t size_bytes = 0;
+
+  std::byte* address() const { return base == nullptr ? nullptr : base + guard_bytes; }
+  int64_t bytes_behind() const { return class_bytes - guard_bytes - size_bytes; }
+};
+
+// --- Buffer --------------------------------------------------------------------------------------
+
+Buffer::Buffer(const Buffer& other) noexcept : allocation_(other.allocation_) {
+  if (allocation_ != nullptr) allocation_->count.fetch_add(1, std::memory_order_relaxed);
+}
+
+Buffer::~Buffer() {
+  if (allocation_ == nullptr) return;
+  if (allocation_->count.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    allocation_->pool->release(allocation_);
+  }
+}
+
+void* Buffer::address() const {
+  if (allocation_ == nullptr || allocation_->size_bytes == 0) return nullptr;
+  return allocation_->address();
+}
+
+int64_t Buffer::size_bytes() const {
+  return allocation_ == nullptr ? 0 : allocation_->size_bytes;
+}
+
+void Buffer::copy_in(std::span<const std::byte> bytes) const {
+  TENON_ASSERT(std::cmp_equal(bytes.size(), size_bytes()), "copy of ", bytes.size(),
+               " bytes into a buffer of ", size_bytes());
+  if (!bytes.empty()) allocation_->pool->allocator_.copy_in(address(), bytes);
+}
+
+void Buffer::copy_out(std::span<std::byte> bytes) const {
+  TENON_ASSERT(std::cmp_equal(bytes.size(), size_bytes()), "copy of ", bytes.size(),
+               " bytes out of a buffer of ", size_bytes());
+  if (!bytes.empty()) allocation_->pool->allocator_.copy_out(bytes, address());
+}
+
+void Buffer::fill(std::byte value) const {
+  copy_in(std::vector<std::byte>(static_cast<size_t>(size_bytes()), value));
+}
+
+std::optional<std::string> Buffer::why_guard_broken() const {
+  if (allocation_ == nullptr || allocation_->guard_bytes == 0) return std::nullopt;
+  Allocator& allocator = allocation_->pool->allocator_;
+  std::vector<std::byte> zone(static_cast<size_t>(allocation_->guard_bytes));
+  allocator.copy_out(zone, allocation_->base);
+  if (const auto at = first_change(zone)) {
+    return concat("byte ", *at - allocation_->guard_bytes, " of a buffer of ", size_bytes(),
+                  " bytes was written: before its start");
+  }
+  zone.resize(static_cast<size_t>(allocation_->bytes_behind()));
+  allocator.copy_out(zone, allocation_->address() + size_bytes());
+  if (const auto at = first_change(zone)) {
+    return concat("byte ", size_bytes() + *at, " of a buffer of ", size_bytes(),
+                  " bytes was written: beyond its end");
+  }
+  return std::nullopt;
+}
+
+// --- BufferPool ----------------------------------------------------------------------------------
+
+BufferPool::BufferPool(Allocator& allocator, std::string device_name, BufferPoolOptions options)
+    : allocator_(allocator), device_name_(std::move(device_name)), options_(options) {}
+
+BufferPool::~BufferPool() {
+  trim();
+}
+
+int64_t BufferPool::size_class(int64_t size_bytes) {
+  constexpr uint64_t kSteps = 8;  // for each power of two: at most an eighth is lost
+  const auto size = static_cast<uint64_t>(round_up(size_bytes, kBufferAlignBytes));
+  const uint64_t step =
+      std::max(std::bit_floor(size) / kSteps, static_cast<uint64_t>(kBufferAlignBytes));
+  return static_cast<int64_t>((size + step - 1) / step * step);
+}
+
+Buffer BufferPool::allocate(int64_t size_bytes, int64_t guard_bytes) {
+  TENON_ASSERT(size_bytes >= 0 && guard_bytes >= 0, "allocation of ", size_bytes, " bytes");
+  auto allocation = std::make_unique<detail::Allocation>();
+  allocation->pool = this;
+  allocation->size_bytes = size_bytes;
+  if (size_bytes == 0) return Buffer(allocation.release());
+  const int64_t limit = allocator_.max_allocation_bytes();
+  const int64_t guard = round_up(guard_bytes, kBufferAlignBytes);
+  TENON_CHECK(size_bytes <= limit - 2 * guard, ErrorCode::kUnsupported, "allocating ",
+              format_bytes(static_cast<uint64_t>(size_bytes)), " on '", device_name_,
+              "' failed: one buffer may have at most ", format_bytes(static_cast<uint64_t>(limit)),
+              ". Use smaller tensors");
+  const int64_t wanted = size_bytes + 2 * guard;
+  allocation->guard_bytes = guard;
+  allocation->class_bytes = options_.exact_sizes ? wanted : std::min(size_class(wanted), limit);
+  void* base = take_cached(allocation->class_bytes);
+  if (base == nullptr) base = allocate_or_trim(allocation->class_bytes, size_bytes);
+  allocation->base = static_cast<std::byte*>(base);
+  Buffer buffer(allocation.release());
+  if (guard > 0) {
+    const detail::Allocation& made = *buffer.allocation_;
+    const std::vector<std::byte> zone(static_cast<size_t>(std::max(guard, made.bytes_behind())),
+                                      kGuardByte);
+    const std::span<const std::byte> bytes(zone);
+    allocator_.copy_in(made.base, bytes.first(static_cast<size_t>(guard)));
+    allocator_.copy_in(made.address() + size_bytes,
+                       bytes.first(static_cast<size_t>(made.bytes_behind())));
+  }
+  return buffer;
+}
+
+void* BufferPool::take_cached(int64_t class_bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto found = cached_.find(class_bytes);
+  if (found == cached_.end()) return nullptr;
+  void* const address = found->second.back().address;  // the one used last is warm
+  found->second.pop_back();
+  if (found->second.empty()) cached_.erase(found);
+  cached_bytes_ -= class_bytes;
+  used_bytes_ += class_bytes;
+  return address;
+}
+
+void* BufferPool::allocate_or_trim(int64_t class_bytes, int64_t size_bytes) {
+  void* address = nullptr;
+  try {
+    address = allocator_.allocate(class_bytes);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kOutOfMemory) throw;
+  }
+  if (address == nullptr) {
+    trim();
+    address =
+        with_context([&] { return allocator_.allocate(class_bytes); }, "allocating ",
+                     format_bytes(static_cast<uint64_t>(size_bytes)), " on '", device_name_,
+                     "', where buffers hold ", format_bytes(static_cast<uint64_t>(used_bytes())),
+                     " and nothing is cached. Free tensors or use smaller ones");
+  }
+  const std::lock_guard lock(mutex_);
+  used_bytes_ += class_bytes;
+  return address;
+}
+
+void BufferPool::release(detail::Allocation* allocation) noexcept {
+  const std::unique_ptr<detail::Allocation> owned(allocation);
+  if (owned->base == nullptr) return;
+  if (!keep(owned->base, owned->class_bytes)) allocator_.free(owned->base, owned->class_bytes);
+}
+
+bool BufferPool::keep(void* address, int64_t class_bytes) noexcept {
+  const std::lock_guard lock(mutex_);
+  used_bytes_ -= class_bytes;
+  if (class_bytes > options_.max_cached_bytes) return false;
+  while (cached_bytes_ + class_bytes > options_.max_cached_bytes)
+    drop_oldest();
+  try {
+    cached_[class_bytes].push_back({tick_++, address});
+  } catch (const std::exception&) {  // the host has no memory for the list
+    const auto list = cached_.find(class_bytes);
+    if (list != cached_.end() && list->second.empty()) cached_.erase(list);
+    return false;
+  }
+  cached_bytes_ += class_bytes;
+  return true;
+}
+
+void BufferPool::drop_oldest() {
+  const auto oldest = std::min_element(
+      cached_.begin(), cached_.end(),
+      [](const auto& a, const auto& b) { return a.second.front().tick < b.second.front().tick; });
+  allocator_.free(oldest->second.front().address, oldest->first);
+  cached_bytes_ -= oldest->first;
+  oldest->second.erase(oldest->second.begin());
+  if (oldest->second.empty()) cached_.erase(oldest);
+}
+
+int64_t BufferPool::trim() {
+  const std::lock_guard lock(mutex_);
+  const int64_t given_back = cached_bytes_;
+  for (const auto& [class_bytes, blocks] : cached_) {
+    for (const Cached& block : blocks)
+      allocator_.free(block.address, class_bytes);
+  }
+  cached_.clear();
+  cached_bytes_ = 0;
+  return given_back;
+}
+
+int64_t BufferPool::used_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return used_bytes_;
+}
+
+int64_t BufferPool::cached_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return cached_bytes_;
+}
+
+}  // namespace tenon

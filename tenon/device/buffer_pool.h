@@ -1,0 +1,113 @@
+// Buffer, a cheap value that shares one allocation, and BufferPool, the bounded cache of released
+// allocations above every device's Allocator. Used by engine/ and by tests; safe from any thread.
+// SPDX-License-Identifier: MIT
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tenon/device/allocator.h"
+
+namespace tenon {
+
+class BufferPool;
+
+namespace detail {
+struct Allocation;  // buffer_pool.cpp
+}
+
+/// Bytes on a device. Copies share them; the last one gives them back to the pool, which must
+/// outlive it. Like a shared pointer: one handle is not for two threads, two handles are.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(const Buffer& other) noexcept;
+  Buffer(Buffer&& other) noexcept : allocation_(std::exchange(other.allocation_, nullptr)) {}
+  Buffer& operator=(Buffer other) noexcept {
+    std::swap(allocation_, other.allocation_);
+    return *this;
+  }
+  ~Buffer();
+
+  explicit operator bool() const { return allocation_ != nullptr; }
+  /// Device address, a multiple of kBufferAlignBytes; null if size_bytes() is 0.
+  void* address() const;
+  int64_t size_bytes() const;
+
+  /// From and to the host; the sizes must be size_bytes().
+  void copy_in(std::span<const std::byte> bytes) const;
+  void copy_out(std::span<std::byte> bytes) const;
+  /// Sets each byte.
+  void fill(std::byte value) const;
+
+  /// Why the guard zones are not as they were made: something wrote outside the buffer.
+  std::optional<std::string> why_guard_broken() const;
+
+ private:
+  friend class BufferPool;
+  explicit Buffer(detail::Allocation* allocation) : allocation_(allocation) {}
+
+  detail::Allocation* allocation_ = nullptr;
+};
+
+struct BufferPoolOptions {
+  int64_t max_cached_bytes = int64_t{256} << 20;  ///< released memory that is kept for reuse
+  bool exact_sizes = false;  ///< no size classes, so that a sanitizer sees each buffer's end
+};
+
+/// Keeps released allocations by size class (eight steps for each power of two). Over the bound
+/// the ones released longest ago go back to the device.
+class BufferPool {
+ public:
+  /// `allocator` must outlive the pool, the pool its buffers. `device_name` is for error texts.
+  BufferPool(Allocator& allocator, std::string device_name, BufferPoolOptions options = {});
+  BufferPool(const BufferPool&) = delete;
+  BufferPool& operator=(const BufferPool&) = delete;
+  ~BufferPool();
+
+  /// Contents are undefined. With `guard_bytes` (rounded up to the alignment) a filled zone of that
+  /// size stands before and after the bytes; see why_guard_broken. Throws kUnsupported over the
+  /// device's limit, kOutOfMemory if trimming does not help, both with the numbers.
+  Buffer allocate(int64_t size_bytes, int64_t guard_bytes = 0);
+
+  /// Gives all cached memory back to the device; returns how many bytes.
+  int64_t trim();
+
+  int64_t used_bytes() const;    ///< of live buffers, with rounding
+  int64_t cached_bytes() const;  ///< released and kept
+
+  /// Bytes that an allocation of `size_bytes` > 0 takes.
+  static int64_t size_class(int64_t size_bytes);
+
+ private:
+  friend class Buffer;
+  struct Cached {
+    uint64_t tick;  ///< of release
+    void* address;
+  };
+
+  void* take_cached(int64_t class_bytes);
+  void* allocate_or_trim(int64_t class_bytes, int64_t size_bytes);
+  void release(detail::Allocation* allocation) noexcept;
+  bool keep(void* address, int64_t class_bytes) noexcept;
+  void drop_oldest();
+
+  Allocator& allocator_;
+  const std::string device_name_;
+  const BufferPoolOptions options_;
+  mutable std::mutex mutex_;
+  std::map<int64_t, std::vector<Cached>> cached_;  ///< by class, oldest release first
+  uint64_t tick_ = 0;
+  int64_t cached_bytes_ = 0;
+  int64_t used_bytes_ = 0;
+};
+
+}  // namespace tenon

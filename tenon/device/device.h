@@ -1,0 +1,54 @@
+// Device: what a backend opens. With Allocator, LoadedProgram and Compiler it is the device
+// contract; bytes and addresses only. Called by engine/ and by Program.
+// SPDX-License-Identifier: MIT
+
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "tenon/device/allocator.h"
+#include "tenon/device/buffer_pool.h"
+#include "tenon/types/program_object.h"
+#include "tenon/types/target.h"
+
+namespace tenon {
+
+/// A ProgramObject that a device has loaded. Only Program calls it, with checked arguments.
+class LoadedProgram {
+ public:
+  LoadedProgram() = default;
+  LoadedProgram(const LoadedProgram&) = delete;
+  LoadedProgram& operator=(const LoadedProgram&) = delete;
+  virtual ~LoadedProgram() = default;
+
+  /// Runs all groups. `arguments` is the block of layout_arguments, valid during the call. Safe
+  /// from any thread; may return before the work is done (synchronize waits for it).
+  virtual void launch(std::span<const std::byte> arguments) = 0;
+};
+
+/// Safe from any thread. Outlives its buffers and programs.
+class Device {
+ public:
+  Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+  virtual ~Device() = default;
+
+  /// "NAME:INDEX", for error texts.
+  virtual const std::string& name() const = 0;
+  /// What it was opened for; programs of this Target run.
+  virtual const Target& target() const = 0;
+  virtual Allocator& allocator() = 0;
+  virtual BufferPoolOptions pool_options() const { return {}; }
+
+  /// Never compiles. Throws kUnsupported, with the reason, for a payload format or a Target that
+  /// this device does not run, kInvalidArgument for a damaged payload.
+  virtual std::unique_ptr<LoadedProgram> load(const ProgramObject& object) = 0;
+  /// Waits for all launches and copies; throws the first failure among them since the last call.
+  virtual void synchronize() = 0;
+};
+
+}  // namespace tenon

@@ -1,0 +1,14 @@
+// Which Tenon this is, for cache keys: programs made by other sources are never reused.
+// The values are generated when the library is built. SPDX-License-Identifier: MIT
+
+#pragma once
+
+#include <string_view>
+
+namespace tenon {
+
+extern const std::string_view kTenonVersion;  ///< "0.1.0"
+/// Hash of the sources that decide what a kernel compiles to.
+extern const std::string_view kCompilerId;
+
+}  // namespace tenon

@@ -1,0 +1,235 @@
+// The table of opened devices: names to EngineDevices, the default device, and what is known about
+// them. SPDX-License-Identifier: MIT
+
+#include <pthread.h>
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "tenon/base/error.h"
+#include "tenon/base/settings.h"
+#include "tenon/base/text.h"
+#include "tenon/engine/compiler_id.h"
+#include "tenon/engine/device_spec.h"
+#include "tenon/engine/engine_device.h"
+#include "tenon/engine/memory_checks.h"
+#include "tenon/ir/linear.h"
+
+namespace tenon {
+namespace {
+
+static_assert(kBufferAlignBytes == kBaseAlignBytes, "programs rely on what allocators give");
+
+struct DeviceTable {
+  std::mutex mutex;
+  std::deque<EngineDevice> devices;              // by number; addresses stay valid
+  std::map<std::string, EngineDevice*> by_name;  // canonical names and others once used
+  std::atomic<int64_t> forks = 0;
+  std::atomic<int64_t> forks_at_first_open = -1;
+};
+
+DeviceTable& table() {
+  // Leaked on purpose: buffers in static objects refer to devices.
+  static auto* const instance = new DeviceTable;
+  return *instance;
+}
+
+EngineDevice*& thread_default() {
+  thread_local EngineDevice* device = nullptr;
+  return device;
+}
+
+void watch_forks() {
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, [] { table().forks.fetch_add(1); });
+  TENON_CHECK(registered == 0, ErrorCode::kOutOfMemory, "opening a device: pthread_atfork failed");
+}
+
+DeviceNames known_names() {
+  DeviceNames names;
+  for (const BackendDescriptor* backend : all_backends()) {
+    names.devices.push_back(backend->name);
+    if (backend->takes_path) names.path_devices.push_back(backend->name);
+  }
+  return names;
+}
+
+/// The named renderer, or the first usable one.
+const RendererDescriptor& choose_renderer(const BackendDescriptor& backend,
+                                          const std::string& wanted) {
+  const std::vector<const RendererDescriptor*> renderers = renderers_of(backend);
+  std::vector<std::string> names;
+  std::string reasons;
+  for (const RendererDescriptor* renderer : renderers) {
+    names.push_back(renderer->name);
+    if (!wanted.empty() && !equal_ignoring_case(renderer->name, wanted)) continue;
+    const std::optional<std::string> reason = renderer->why_absent();
+    if (!reason) return *renderer;
+    append(reasons, reasons.empty() ? "" : "; ", renderer->name, ": ", *reason);
+  }
+  TENON_CHECK(!reasons.empty(), ErrorCode::kInvalidArgument, "device '", backend.name,
+              "': it has no renderer called '", wanted, "'", suggest_name(wanted, names, "It has"));
+  fail(ErrorCode::kNotFound, "device '", backend.name,
+       "': ", wanted.empty() ? "none of its renderers can be used" : "this renderer cannot be used",
+       "; ", reasons);
+}
+
+/// "CPU:0:CLANG", and the instruction sets where they are not this machine's own.
+std::string canonical_name(const BackendDescriptor& backend, int index,
+                           const RendererDescriptor& renderer, const Target& target) {
+  std::string name = concat(backend.name, ":", index, ":", renderer.name);
+  if (target == renderer.make_target("")) return name;
+  append(name, ":", target.arch);
+  for (const std::string& feature : target.features)
+    append(name, ",", feature);
+  return name;
+}
+
+// Called with the table locked.
+EngineDevice& open_spec(std::string_view text, const DeviceSpec& spec) {
+  const BackendDescriptor& backend = *find_backend(spec.device);
+  TENON_ASSERT(spec.interfaces.empty(), "no interface is registered");
+  if (const std::optional<std::string> reason = backend.why_absent()) {
+    fail(ErrorCode::kNotFound, "opening device '", text, "': ", *reason);
+  }
+  const int num_devices = backend.num_devices();
+  TENON_CHECK(spec.index < num_devices, ErrorCode::kNotFound, "opening device '", text,
+              "': there is no device ", spec.index, "; ", backend.name, " has ", num_devices,
+              ", numbered from 0");
+  const RendererDescriptor& renderer = choose_renderer(backend, spec.renderer);
+  Target target =
+      with_context([&] { return renderer.make_target(spec.arch); }, "opening device '", text, "'");
+  const std::string name = canonical_name(backend, spec.index, renderer, target);
+  const auto found = table().by_name.find(name);
+  if (found != table().by_name.end()) return *found->second;
+  std::unique_ptr<Device> device =
+      with_context([&] { return backend.open(spec.index, target); }, "opening device '", text, "'");
+  EngineDevice& opened =
+      table().devices.emplace_back(name, static_cast<int64_t>(table().devices.size()), renderer,
+                                   std::move(target), std::move(device));
+  table().by_name.emplace(name, &opened);
+  return opened;
+}
+
+/// The present device of highest rank.
+std::string built_in_default() {
+  const BackendDescriptor* best = nullptr;
+  for (const BackendDescriptor* backend : all_backends()) {
+    const int rank = best == nullptr ? 0 : best->default_rank;
+    if (backend->default_rank > rank && !backend->why_absent()) best = backend;
+  }
+  TENON_CHECK(best != nullptr, ErrorCode::kNotFound,
+              "default device: no backend that is built has a device here (built: ",
+              join(known_names().devices, ", "), "). Link tenon_backends, or set DEV");
+  return best->name;
+}
+
+Hash128 make_base_key(const RendererDescriptor& renderer, const Target& target,
+                      const Compiler& compiler) {
+  Hasher hasher;
+  hasher.add("tenon program").add(kTenonVersion).add(kCompilerId);
+  hasher.add(kLinearVersion).add(kProgramObjectVersion).add(to_text(target));
+  hasher.add(renderer.name).add(compiler.fingerprint());
+  return hasher.hash();
+}
+
+}  // namespace
+
+// --- EngineDevice --------------------------------------------------------------------------------
+
+EngineDevice::EngineDevice(std::string name, int64_t number, const RendererDescriptor& renderer,
+                           Target target, std::unique_ptr<Device> device)
+    : name_(std::move(name)),
+      number_(number),
+      renderer_(renderer),
+      target_(std::move(target)),
+      compiler_(renderer.make_compiler(target_)),
+      device_(std::move(device)),
+      pool_(device_->allocator(), name_, device_->pool_options()),
+      base_key_(make_base_key(renderer, target_, *compiler_)) {}
+
+Buffer EngineDevice::allocate(int64_t size_bytes) {
+  return pool_.allocate(size_bytes, memory_checks().guard_bytes);
+}
+
+const Program* EngineDevice::find_program(const Hash128& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = programs_.find(key);
+  return found == programs_.end() ? nullptr : found->second.get();
+}
+
+const Program& EngineDevice::keep_program(const Hash128& key, Program program) {
+  auto owned = std::make_unique<const Program>(std::move(program));
+  const std::lock_guard lock(mutex_);
+  return *programs_.try_emplace(key, std::move(owned)).first->second;
+}
+
+// --- the table -----------------------------------------------------------------------------------
+
+void check_not_forked() {
+  const int64_t first = table().forks_at_first_open.load(std::memory_order_relaxed);
+  TENON_CHECK(first < 0 || first == table().forks.load(std::memory_order_relaxed),
+              ErrorCode::kDeviceFailed,
+              "this process was forked after a device had been opened; a device does not survive "
+              "that. Open devices after fork, or start a new program");
+}
+
+EngineDevice& open_device(std::string_view name) {
+  check_not_forked();
+  const std::lock_guard lock(table().mutex);
+  const std::string key(name);
+  const auto found = table().by_name.find(key);
+  if (found != table().by_name.end()) return *found->second;
+  EngineDevice& device = open_spec(name, parse_device_spec(name, known_names()));
+  watch_forks();
+  if (table().forks_at_first_open < 0) table().forks_at_first_open = table().forks.load();
+  table().by_name.emplace(key, &device);
+  return device;
+}
+
+EngineDevice& default_device() {
+  if (thread_default() != nullptr) return *thread_default();
+  const std::string setting = setting_string(Setting::kDevice);
+  if (setting.empty()) return open_device(built_in_default());
+  {
+    const std::lock_guard lock(table().mutex);
+    parse_device_list(setting, known_names());  // a misspelt second entry is an error too
+  }
+  return open_device(trim(std::string_view(setting).substr(0, setting.find(';'))));
+}
+
+ScopedDefaultDevice::ScopedDefaultDevice(EngineDevice& device)
+    : previous_(std::exchange(thread_default(), &device)) {}
+
+ScopedDefaultDevice::~ScopedDefaultDevice() {
+  thread_default() = previous_;
+}
+
+std::string device_name(const EngineDevice& device) {
+  return device.name();
+}
+
+std::string renderer_name(const EngineDevice& device) {
+  return device.renderer().name;
+}
+
+const Target& device_target(const EngineDevice& device) {
+  return device.target();
+}
+
+int64_t device_number(const EngineDevice& device) {
+  return device.number();
+}
+
+EngineDevice& device_by_number(int64_t number) {
+  const std::lock_guard lock(table().mutex);
+  TENON_CHECK(number >= 0 && std::cmp_less(number, table().devices.size()),
+              ErrorCode::kInvalidArgument, "device number ", number, ": ", table().devices.size(),
+              " devices are open");
+  return table().devices[static_cast<size_t>(number)];
+}
+
+}  // namespace tenon

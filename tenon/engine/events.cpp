@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+
+#include "tenon/engine/events.h"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace tenon {
+namespace {
+
+struct HookState {
+  std::atomic<bool> is_set = false;
+  std::mutex mutex;
+  // Shared: a thread calls the hook outside the lock while another may replace it.
+  std::shared_ptr<const EventHook> hook;
+};
+
+HookState& state() {
+  static auto* const instance = new HookState;  // leaked on purpose: realised in destructors
+  return *instance;
+}
+
+}  // namespace
+
+void set_event_hook(EventHook hook) {
+  const std::lock_guard lock(state().mutex);
+  state().is_set = static_cast<bool>(hook);
+  state().hook = hook ? std::make_shared<const EventHook>(std::move(hook)) : nullptr;
+}
+
+void send_event(const EngineEvent& event) {
+  if (!state().is_set.load(std::memory_order_relaxed)) return;
+  std::shared_ptr<const EventHook> hook;
+  {
+    const std::lock_guard lock(state().mutex);
+    hook = state().hook;
+  }
+  if (hook) (*hook)(event);
+}
+
+}  // namespace tenon

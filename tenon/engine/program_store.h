@@ -1,0 +1,45 @@
+// Programs for kernels: from this process, from the disk cache, or lowered, rendered and compiled.
+// Called by realize.cpp and by tools that show or run one kernel. Safe from any thread.
+// SPDX-License-Identifier: MIT
+
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tenon/codegen/codegen.h"
+#include "tenon/device/compile_cache.h"
+#include "tenon/device/program.h"
+#include "tenon/engine/engine_device.h"
+#include "tenon/ir/kernel.h"
+#include "tenon/ir/linear.h"
+
+namespace tenon {
+
+/// The cache of the settings TENON_CACHE_DIR and TENON_CACHE_MAX_MB as they are now.
+CompileCache& shared_compile_cache();
+
+/// The program of each kernel, in order, loaded on `device`. All that are missing are compiled in
+/// one go (as many compiler calls as cores, several kernels in each). Adds to `stats`. Throws
+/// kUnsupported if a kernel does not fit the Target, kCompileFailed with the kernel's name.
+std::vector<const Program*> find_programs(EngineDevice& device,
+                                          std::span<const Kernel* const> kernels,
+                                          RealizeStats& stats);
+
+/// Name of the kernel's function: its own name and a part of the hash of its text, since different
+/// kernels may share a name.
+std::string kernel_symbol(const Kernel& kernel);
+
+/// Lowers for the device's Target; the program is named kernel_symbol(kernel).
+LinearProgram lower_for(const EngineDevice& device, const Kernel& kernel,
+                        CodegenOptions options = {});
+
+/// Renders and compiles one verified linear program (`tenon run kernel.tir`); uses no cache.
+ProgramObject compile_linear(const EngineDevice& device, const LinearProgram& program);
+
+/// The dtype by which programs for `target` see a buffer of `dtype`: itself, or the unsigned
+/// integer of its width where the Target can neither compute with it nor convert it.
+DType program_dtype(DType dtype, const Target& target);
+
+}  // namespace tenon

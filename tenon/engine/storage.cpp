@@ -1,0 +1,139 @@
+// Given values, realised values, and reading them back. SPDX-License-Identifier: MIT
+
+#include "tenon/engine/storage.h"
+
+#include <unordered_set>
+#include <utility>
+
+#include "tenon/base/error.h"
+#include "tenon/base/text.h"
+#include "tenon/base/timing.h"
+#include "tenon/ir/tensor_ops.h"
+
+namespace tenon {
+namespace {
+
+struct Total {
+  std::mutex mutex;
+  RealizeStats stats;
+};
+
+Total& total() {
+  static auto* const instance = new Total;  // leaked on purpose: used in destructors
+  return *instance;
+}
+
+}  // namespace
+
+Ref<Storage> storage_of(const Node& node) {
+  if (node.op() == Op::kBuffer) return Ref<Storage>(dynamic_cast<Storage*>(node.attachment()));
+  const Ref<Attachment> value = node.value();
+  return Ref<Storage>(dynamic_cast<Storage*>(value.get()));
+}
+
+int64_t array_size_bytes(DType dtype, ShapeView shape) {
+  constexpr int64_t kMaxElements = int64_t{1} << 58;
+  const int64_t count = num_elements(shape);
+  TENON_CHECK(count <= kMaxElements, ErrorCode::kInvalidArgument, "an array of shape ",
+              format_shape(shape), " has ", count, " elements, more than any memory holds");
+  return count * dtype_size_bytes(dtype);
+}
+
+void add_stats(RealizeStats& sum, const RealizeStats& part) {
+  sum.kernels += part.kernels;
+  sum.compiled += part.compiled;
+  sum.schedule_ns += part.schedule_ns;
+  sum.lower_ns += part.lower_ns;
+  sum.compile_ns += part.compile_ns;
+  sum.load_ns += part.load_ns;
+  sum.copy_in_ns += part.copy_in_ns;
+  sum.launch_ns += part.launch_ns;
+  sum.kernel_ns += part.kernel_ns;
+  sum.copy_out_ns += part.copy_out_ns;
+}
+
+void add_to_total(const RealizeStats& stats) {
+  const std::lock_guard lock(total().mutex);
+  add_stats(total().stats, stats);
+}
+
+RealizeStats total_stats() {
+  const std::lock_guard lock(total().mutex);
+  return total().stats;
+}
+
+Node buffer_from_bytes(EngineDevice& device, DType dtype, ShapeView shape,
+                       std::span<const std::byte> bytes) {
+  check_not_forked();
+  const int64_t size_bytes = array_size_bytes(dtype, shape);
+  TENON_CHECK(std::cmp_equal(bytes.size(), size_bytes), ErrorCode::kInvalidArgument,
+              "buffer from bytes: shape ", format_shape(shape), " of ", dtype_long_name(dtype),
+              " takes ", size_bytes, " bytes; ", bytes.size(), " are given");
+  RealizeStats stats;
+  Buffer buffer = device.allocate(size_bytes);
+  {
+    const ScopedTimer timer(stats.copy_in_ns);
+    buffer.copy_in(bytes);
+  }
+  add_to_total(stats);
+  return tensor_buffer(dtype, shape, Ref<Attachment>(new Storage(device, std::move(buffer))));
+}
+
+EngineDevice* device_of(const Node& node) {
+  EngineDevice* device = nullptr;
+  const auto note = [&](EngineDevice& other) {
+    TENON_CHECK(device == nullptr || device == &other, ErrorCode::kInvalidArgument,
+                "the operands of ", op_name(node.op()), " (shape ", format_shape(node.shape()),
+                ") live on two devices, '", device->name(), "' and '", other.name(),
+                "'. Copy one of them with to()");
+    device = &other;
+  };
+  std::vector<Node> todo{node};
+  std::unordered_set<const void*> seen{node.id()};
+  while (!todo.empty()) {
+    const Node next = std::move(todo.back());
+    todo.pop_back();
+    if (const Ref<Storage> storage = storage_of(next)) {
+      note(storage->device());
+    } else if (next.op() == Op::kCopy) {
+      note(device_by_number(next.attr(0)));
+    } else {
+      for (const Node& src : next.srcs()) {
+        if (seen.insert(src.id()).second) todo.push_back(src);
+      }
+    }
+  }
+  return device;
+}
+
+Node realized_leaf(const Node& node) {
+  if (node.op() == Op::kBuffer) return node;
+  const Ref<Storage> storage = storage_of(node);
+  TENON_CHECK(static_cast<bool>(storage), ErrorCode::kInvalidArgument,
+              "realized_leaf: ", op_name(node.op()), " of shape ", format_shape(node.shape()),
+              " has no value yet. Realize it first");
+  // A Storage of its own: an assign to the leaf must not change the value of `node`.
+  auto* const shared = new Storage(storage->device(), storage->buffer());
+  return tensor_buffer(node.dtype(), node.shape(), Ref<Attachment>(shared));
+}
+
+std::vector<std::byte> read_bytes(const Node& node, RealizeStats* stats) {
+  check_not_forked();
+  const Ref<Storage> storage = storage_of(node);
+  TENON_CHECK(static_cast<bool>(storage), ErrorCode::kInvalidArgument, "reading ",
+              op_name(node.op()), " of shape ", format_shape(node.shape()),
+              ": it has no value yet. Realize it first");
+  const Buffer buffer = storage->buffer();
+  std::vector<std::byte> bytes(static_cast<size_t>(buffer.size_bytes()));
+  RealizeStats read;
+  {
+    const ScopedTimer timer(read.copy_out_ns);
+    storage->device().device().synchronize();
+    buffer.copy_out(bytes);
+  }
+  add_to_total(read);
+  if (stats != nullptr) stats->copy_out_ns += read.copy_out_ns;
+  return bytes;
+}
+
+}  // namespace tenon

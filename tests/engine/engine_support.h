@@ -1,0 +1,66 @@
+// Typed values in and out of the engine, and counts of what it did. SPDX-License-Identifier: MIT
+
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "tenon/base/settings.h"
+#include "tenon/engine/engine.h"
+#include "tenon/engine/memory_checks.h"
+#include "tenon/ir/tensor_ops.h"
+#include "tests/support/temp_folder.h"
+
+namespace tenon::testing {
+
+template <typename T>
+constexpr DType dtype_of() {
+  if constexpr (std::is_same_v<T, float>) return DType::kF32;
+  if constexpr (std::is_same_v<T, double>) return DType::kF64;
+  if constexpr (std::is_same_v<T, bool>) return DType::kBool;
+  if constexpr (std::is_same_v<T, int8_t>) return DType::kI8;
+  if constexpr (std::is_same_v<T, int16_t>) return DType::kI16;
+  if constexpr (std::is_same_v<T, int32_t>) return DType::kI32;
+  if constexpr (std::is_same_v<T, int64_t>) return DType::kI64;
+  if constexpr (std::is_same_v<T, uint8_t>) return DType::kU8;
+  if constexpr (std::is_same_v<T, uint16_t>) return DType::kU16;
+  if constexpr (std::is_same_v<T, uint32_t>) return DType::kU32;
+  if constexpr (std::is_same_v<T, uint64_t>) return DType::kU64;
+}
+
+template <typename T>
+Node buffer_of(const std::vector<T>& values, const Shape& shape,
+               EngineDevice& device = default_device(), DType dtype = dtype_of<T>()) {
+  return buffer_from_bytes(device, dtype, shape, std::as_bytes(std::span(values)));
+}
+
+template <typename T>
+std::vector<T> values_of(const Node& node) {
+  const std::vector<std::byte> bytes = read_bytes(node);
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  return values;
+}
+
+/// Realises one node and reads it.
+template <typename T>
+std::vector<T> realized(const Node& node, RealizeStats* stats = nullptr) {
+  const Node nodes[] = {node};
+  realize(nodes, nullptr, stats);
+  return values_of<T>(node);
+}
+
+/// An empty cache folder of its own, poisoned outputs and guards around every buffer.
+class EngineTest : public ::testing::Test {
+ protected:
+  TempFolder folder_;
+  ScopedSetting cache_dir_{Setting::kCacheDir, folder_ / "cache"};
+  ScopedMemoryChecks checks_;
+};
+
+}  // namespace tenon::testing
