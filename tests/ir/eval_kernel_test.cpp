@@ -44,7 +44,7 @@ void expect_matmul(const std::string& file, size_t m, size_t k, size_t n) {
   const std::vector<float> want = matmul_bias_relu(a, b, bias, m, k, n);
   ASSERT_GT(std::count(want.begin(), want.end(), 0.0F), 0);
   ASSERT_LT(std::count(want.begin(), want.end(), 0.0F), static_cast<int64_t>(m * n));
-  for (const uint64_t seed : {0, 1, 2, 77}) {
+  for (const uint64_t seed : {0U, 1U, 2U, 77U}) {
     std::vector<float> y(m * n, kPoison);
     const std::array<KernelArgument, 4> arguments{argument(a), argument(b), argument(bias),
                                                   argument(y)};
