@@ -11,7 +11,8 @@
 #include "tenon/ir/kernel.h"
 
 // clang-format off
-// kernel   = ("kernel" | "nest") NAME ["grid" "(" axes ")" "lanes" "(" axes ")"] "{" decl* stmt* "}"
+// kernel   = ("kernel" | "nest") NAME [groups] "{" decl* stmt* "}"
+// groups   = "grid" "(" axes ")" "lanes" "(" axes ")"
 // decl     = ("in" | "out" | "inout" | "tmp") NAME ":" type
 //          | "scalar" NAME ":" DTYPE "in" INT ".." INT
 // type     = DTYPE "[" [NAME ":"] INT, ... "]" [SCOPE] part* ["align" INT]
@@ -33,6 +34,8 @@
 //            -3i64, inf_f32, nan_f32, 0x7fc00001_f32. A number without a dtype takes that of the
 //            other operand or of the place, else it is idx. # begins a comment.
 // clang-format on
+
+namespace tenon {
 
 /// One statement a line. Names that are reserved, repeated or not identifiers are changed.
 std::string to_text(const Kernel& kernel);
