@@ -172,7 +172,7 @@ class Evaluation {
     out.value.shape.assign(node.shape().begin(), node.shape().end());
     const int64_t dim = node.shape()[static_cast<size_t>(plan.axis)];
     const auto count = static_cast<int64_t>(detail::count_of(node.src(0).shape()));
-    const auto limit = static_cast<int64_t>(detail::kBlockElements);
+    const auto limit = static_cast<int64_t>(detail::kElementsOfBlock);
     const int64_t step = std::max<int64_t>(1, limit / (count / dim));
     for (int64_t begin = 0; begin < dim; begin += step) {
       const Node block =

@@ -54,7 +54,7 @@ std::optional<int64_t> source_axis(const Node& node, int64_t axis) {
 }
 
 bool is_boundary(const Node& node, int64_t axis) {
-  return axis == kWhole || count_of(node.shape()) <= kBlockElements || node.op() == Op::kBuffer ||
+  return axis == kWhole || count_of(node.shape()) <= kLargeElements || node.op() == Op::kBuffer ||
          !source_axis(node, axis);
 }
 
@@ -133,7 +133,7 @@ void place_one(const std::vector<T>& block, ShapeView block_shape, ShapeView sha
 }  // namespace
 
 std::optional<BlockPlan> plan_blocks(const Node& node) {
-  if (node.op() != Op::kReduce || count_of(node.src(0).shape()) <= kBlockElements) {
+  if (node.op() != Op::kReduce || count_of(node.src(0).shape()) <= kLargeElements) {
     return std::nullopt;
   }
   for (int64_t axis = 0; axis < std::ssize(node.shape()); ++axis) {

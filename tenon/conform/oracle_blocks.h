@@ -14,7 +14,10 @@
 namespace tenon::detail {
 
 /// Nodes with more elements are not kept whole if it can be avoided.
-constexpr size_t kBlockElements = size_t{1} << 22;
+constexpr size_t kLargeElements = size_t{1} << 22;
+
+/// Elements of the largest node of a block: some arrays of it fit the cache.
+constexpr size_t kElementsOfBlock = size_t{1} << 17;
 
 /// How a reduction is cut: along `axis` of its result, with all nodes above that are cut too.
 struct BlockPlan {
@@ -22,7 +25,7 @@ struct BlockPlan {
   std::vector<Node> boundary;  ///< the nodes whose whole values are needed
 };
 
-/// Nothing if `node` is no reduction over more than kBlockElements, or no axis can be cut.
+/// Nothing if `node` is no reduction over more than kLargeElements, or no axis can be cut.
 std::optional<BlockPlan> plan_blocks(const Node& node);
 
 /// A graph for elements begin..end of the plan's axis, in which the buffers `stand_ins` stand for

@@ -157,9 +157,10 @@ struct FloatOperands {
   }
 };
 
-bool is_product_exact(double a, double b, double rounded) {
+// In all dtypes but f64 a double holds the product.
+bool is_product_exact(DType dtype, double a, double b, double rounded) {
   if (!std::isfinite(rounded)) return true;
-  return std::fma(a, b, -rounded) == 0;
+  return dtype == DType::kF64 ? std::fma(a, b, -rounded) == 0 : a * b == rounded;
 }
 
 void evaluate_float(const Node& node, std::span<const OracleNode* const> srcs, OracleNode& out) {
@@ -172,8 +173,8 @@ void evaluate_float(const Node& node, std::span<const OracleNode* const> srcs, O
     const double value = oracle_round(dtype, float_op(op, a, b));
     out.value.bits[i] = oracle_bits(dtype, value);
     const bool has_radius = operands.has_radius(i);
-    if (op == Op::kMul && (has_radius || !is_product_exact(a, b, value))) {
-      out.has_rounded_products = true;
+    if (op == Op::kMul && !out.has_rounded_products) {
+      out.has_rounded_products = has_radius || !is_product_exact(dtype, a, b, value);
     }
     if (!has_radius) continue;
     const Interval ends = float_ends(op, operands.interval(0, i), operands.interval(1, i));

@@ -133,6 +133,12 @@ double oracle_round(DType dtype, long double value) {
   return round_narrow(float_format(dtype), value);
 }
 
+double oracle_round(DType dtype, double value) {
+  if (dtype == DType::kF32) return static_cast<float>(value);
+  if (dtype == DType::kF64) return value;
+  return round_narrow(float_format(dtype), value);
+}
+
 uint64_t oracle_convert_value(DType to, double value) {
   if (to == DType::kBool) return value != 0 ? 1 : 0;  // true for NaN
   if (is_float(to)) return oracle_bits(to, oracle_round(to, value));

@@ -24,6 +24,7 @@ uint64_t oracle_bits(DType dtype, double value);
 /// Nearest value of the float dtype, ties to even, one rounding; beyond the range: infinity, or NaN
 /// where the dtype has none.
 double oracle_round(DType dtype, long double value);
+double oracle_round(DType dtype, double value);
 
 /// Any dtype to any other by the rules of docs/ir.md (wrap, saturate, NaN to 0, != 0).
 uint64_t oracle_convert(DType from, DType to, uint64_t bits);

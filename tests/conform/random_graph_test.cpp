@@ -1,6 +1,6 @@
 // The random graphs of the property tests: what 2,000 of them cover, that each is sound, prints and
-// reads back and has a value on the oracle, and that failing ones shrink. SPDX-License-Identifier:
-// MIT
+// reads back and has a value on the oracle, and that failing ones shrink.
+// SPDX-License-Identifier: MIT
 
 #include "tests/support/random_graph.h"
 
