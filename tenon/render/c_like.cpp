@@ -117,10 +117,8 @@ void CLikeWriter::follow_live(ValueId value, std::vector<ValueId>& work) {
     mark_live(program_.operands_of(yield_of(inst.regions[i]))[position], work);
   }
   if (inst.op == Op::kIf) return;
-  // Argument and result are one variable: both or none are printed.
   mark_live(program_.operands_of(inst)[position + 2], work);
-  mark_live(program_.regions[inst.regions[0]].args[position + 1], work);
-  mark_live(inst.first_result + position, work);
+  mark_live(program_.regions[inst.regions[0]].args[position + 1], work);  // the result's variable
 }
 
 /// A value is live if memory or control depends on it; the rest would be unused variables.
