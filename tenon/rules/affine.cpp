@@ -74,7 +74,7 @@ Node group_node(const Group& group) {
 }
 
 // Terms of magnitude 1 are groups of their own: nothing is gained by brackets.
-std::vector<Group> make_groups(const Affine& affine) {
+std::vector<Group> make_groups(const AffineForm& affine) {
   std::vector<Group> groups;
   for (const AffineTerm& term : affine.terms) {
     const int64_t size = magnitude(term.coefficient);
@@ -141,8 +141,8 @@ bool StructuralOrder::less(const Node& a, const Node& b) {
   return a.serial() < b.serial();  // a collision of hashes
 }
 
-std::optional<Affine> to_affine(const Node& node, StructuralOrder& order) {
-  Affine result;
+std::optional<AffineForm> to_affine(const Node& node, StructuralOrder& order) {
+  AffineForm result;
   std::vector<std::pair<Node, int64_t>> stack{{node, 1}};
   while (!stack.empty()) {
     const auto [next, scale] = stack.back();
@@ -172,9 +172,9 @@ std::optional<Affine> to_affine(const Node& node, StructuralOrder& order) {
   return result;
 }
 
-std::optional<Affine> add_scaled(const Affine& a, const Affine& b, int64_t scale,
-                                 StructuralOrder& order) {
-  Affine result = a;
+std::optional<AffineForm> add_scaled(const AffineForm& a, const AffineForm& b, int64_t scale,
+                                     StructuralOrder& order) {
+  AffineForm result = a;
   for (const AffineTerm& term : b.terms) {
     int64_t coefficient = 0;
     if (__builtin_mul_overflow(term.coefficient, scale, &coefficient)) return std::nullopt;
@@ -189,7 +189,7 @@ std::optional<Affine> add_scaled(const Affine& a, const Affine& b, int64_t scale
   return result;
 }
 
-Node to_node(const Affine& affine) {
+Node to_node(const AffineForm& affine) {
   const std::vector<Group> groups = make_groups(affine);
   std::vector<Node> added;
   std::vector<Node> subtracted;
@@ -211,31 +211,31 @@ Node to_node(const Affine& affine) {
   return sum;
 }
 
-Interval bounds(const Affine& affine, BoundsMemo& memo) {
-  Interval result{affine.offset, affine.offset};
+IntRange bounds(const AffineForm& affine, BoundsMemo& memo) {
+  IntRange result{affine.offset, affine.offset};
   for (const AffineTerm& term : affine.terms) {
-    const Interval factor{term.coefficient, term.coefficient};
+    const IntRange factor{term.coefficient, term.coefficient};
     result = add(result, mul(memo.bounds(term.node), factor));
   }
   return result;
 }
 
-int64_t coefficient_gcd(const Affine& affine) {
+int64_t coefficient_gcd(const AffineForm& affine) {
   int64_t result = 0;
   for (const AffineTerm& term : affine.terms)
     result = std::gcd(result, term.coefficient);
   return result;
 }
 
-Affine divide_terms(const Affine& affine, int64_t divisor) {
-  Affine result{affine.terms, 0};
+AffineForm divide_terms(const AffineForm& affine, int64_t divisor) {
+  AffineForm result{affine.terms, 0};
   for (AffineTerm& term : result.terms)
     term.coefficient /= divisor;
   return result;
 }
 
-std::pair<Affine, Affine> split_by_divisibility(const Affine& affine, int64_t divisor) {
-  std::pair<Affine, Affine> result;
+std::pair<AffineForm, AffineForm> split_by_divisibility(const AffineForm& affine, int64_t divisor) {
+  std::pair<AffineForm, AffineForm> result;
   for (const AffineTerm& term : affine.terms)
     (term.coefficient % divisor == 0 ? result.first : result.second).terms.push_back(term);
   return result;

@@ -1,5 +1,5 @@
-// Affine forms of idx expressions, sum(coefficient * term) + offset, and the order of terms that
-// makes their canonical text independent of where nodes lie in memory. Used by simplify_index.
+// AffineForm forms of idx expressions, sum(coefficient * term) + offset, and the order of terms
+// that makes their canonical text independent of where nodes lie in memory. Used by simplify_index.
 // SPDX-License-Identifier: MIT
 
 #pragma once
@@ -40,31 +40,31 @@ struct AffineTerm {
 };
 
 /// Terms are distinct, in structural order, with coefficients that are not 0.
-struct Affine {
+struct AffineForm {
   std::vector<AffineTerm> terms;
   int64_t offset = 0;
-  friend bool operator==(const Affine&, const Affine&) = default;
+  friend bool operator==(const AffineForm&, const AffineForm&) = default;
 
   bool is_const() const { return terms.empty(); }
 };
 
 /// The affine form of an idx expression whose sources are canonical (else shared sums are walked
 /// once per use); nothing if a coefficient overflows int64.
-std::optional<Affine> to_affine(const Node& node, StructuralOrder& order);
+std::optional<AffineForm> to_affine(const Node& node, StructuralOrder& order);
 /// a + scale * b; nothing on overflow.
-std::optional<Affine> add_scaled(const Affine& a, const Affine& b, int64_t scale,
-                                 StructuralOrder& order);
+std::optional<AffineForm> add_scaled(const AffineForm& a, const AffineForm& b, int64_t scale,
+                                     StructuralOrder& order);
 /// The canonical expression: equal coefficients factored out, then what is added, then what is
 /// subtracted, then the offset.
-Node to_node(const Affine& affine);
+Node to_node(const AffineForm& affine);
 
-Interval bounds(const Affine& affine, BoundsMemo& memo);
+IntRange bounds(const AffineForm& affine, BoundsMemo& memo);
 
 /// Greatest common divisor of the coefficients; 0 without terms.
-int64_t coefficient_gcd(const Affine& affine);
+int64_t coefficient_gcd(const AffineForm& affine);
 /// All terms divided by `divisor`, which divides them; the offset is left at 0.
-Affine divide_terms(const Affine& affine, int64_t divisor);
+AffineForm divide_terms(const AffineForm& affine, int64_t divisor);
 /// Terms with a coefficient divisible by `divisor`, and the others; both with offset 0.
-std::pair<Affine, Affine> split_by_divisibility(const Affine& affine, int64_t divisor);
+std::pair<AffineForm, AffineForm> split_by_divisibility(const AffineForm& affine, int64_t divisor);
 
 }  // namespace tenon

@@ -1,4 +1,4 @@
-// Interval arithmetic behind bounds.h. SPDX-License-Identifier: MIT
+// IntRange arithmetic behind bounds.h. SPDX-License-Identifier: MIT
 
 #include "tenon/rules/bounds.h"
 
@@ -13,7 +13,7 @@
 namespace tenon {
 namespace {
 
-constexpr Interval kBoolInterval{0, 1};
+constexpr IntRange kBoolInterval{0, 1};
 
 int64_t clamp_wide(__int128 value) {
   if (value <= INT64_MIN) return INT64_MIN;
@@ -24,14 +24,14 @@ int64_t clamp_wide(__int128 value) {
 // An end of an interval as a wide number; ends without bound become far larger than any product of
 // two bounded ones, so that they stay unbounded after clamping.
 constexpr __int128 kFar = static_cast<__int128>(1) << 100;
-__int128 wide_min(Interval a) {
+__int128 wide_min(IntRange a) {
   return a.has_min() ? a.min : -kFar;
 }
-__int128 wide_max(Interval a) {
+__int128 wide_max(IntRange a) {
   return a.has_max() ? a.max : kFar;
 }
 
-Interval make_interval(__int128 min, __int128 max) {
+IntRange make_interval(__int128 min, __int128 max) {
   return {clamp_wide(min), clamp_wide(max)};
 }
 
@@ -44,16 +44,16 @@ __int128 wide_mul(__int128 a, __int128 b) {
   return a * b;
 }
 
-Interval negate(Interval a) {
+IntRange negate(IntRange a) {
   return make_interval(-wide_max(a), -wide_min(a));
 }
 
-Interval hull(Interval a, Interval b) {
+IntRange hull(IntRange a, IntRange b) {
   return {std::min(a.min, b.min), std::max(a.max, b.max)};
 }
 
 // Truncating division by a divisor that may be 0 (giving 0).
-Interval trunc_div(Interval a, Interval b) {
+IntRange trunc_div(IntRange a, IntRange b) {
   if (b.min > 0 && b.has_max() && a.min >= 0) {
     return {a.has_min() ? a.min / b.max : 0, a.has_max() ? a.max / b.min : INT64_MAX};
   }
@@ -64,7 +64,7 @@ Interval trunc_div(Interval a, Interval b) {
 }
 
 // Truncating remainder: the sign of the dividend, smaller than the divisor in magnitude.
-Interval trunc_mod(Interval a, Interval b) {
+IntRange trunc_mod(IntRange a, IntRange b) {
   const __int128 reach_b = std::max(-wide_min(b), wide_max(b));
   const __int128 limit = reach_b > 0 ? reach_b - 1 : 0;
   const __int128 low = wide_min(a) >= 0 ? 0 : std::max(wide_min(a), -limit);
@@ -77,7 +77,7 @@ int64_t all_ones_above(int64_t value) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(value) + 1) - 1);
 }
 
-Interval bit_op(Op op, Interval a, Interval b, Interval whole) {
+IntRange bit_op(Op op, IntRange a, IntRange b, IntRange whole) {
   if (op == Op::kAnd && (a.min >= 0 || b.min >= 0)) {
     if (a.min < 0) return {0, b.max};
     if (b.min < 0) return {0, a.max};
@@ -90,8 +90,8 @@ Interval bit_op(Op op, Interval a, Interval b, Interval whole) {
   return whole;
 }
 
-Interval shift_op(Op op, Interval a, Interval b, DType dtype) {
-  const Interval whole = dtype_interval(dtype);
+IntRange shift_op(Op op, IntRange a, IntRange b, DType dtype) {
+  const IntRange whole = dtype_range(dtype);
   if (op == Op::kShr) {
     if (a.min >= 0) {
       const bool is_exact = b.is_value() && b.min >= 0 && b.min < dtype_bits(dtype);
@@ -105,38 +105,38 @@ Interval shift_op(Op op, Interval a, Interval b, DType dtype) {
 }
 
 // -1: false, 1: true, 0: not known.
-int decide_lt(Interval a, Interval b) {
+int decide_lt(IntRange a, IntRange b) {
   if (a.has_max() && b.has_min() && a.max < b.min) return 1;
   if (a.has_min() && b.has_max() && a.min >= b.max) return -1;
   return 0;
 }
 
-int decide_le(Interval a, Interval b) {
+int decide_le(IntRange a, IntRange b) {
   if (a.has_max() && b.has_min() && a.max <= b.min) return 1;
   if (a.has_min() && b.has_max() && a.min > b.max) return -1;
   return 0;
 }
 
-int decide_eq(Interval a, Interval b) {
+int decide_eq(IntRange a, IntRange b) {
   if (a.is_value() && a == b) return 1;
   if (decide_lt(a, b) == 1 || decide_lt(b, a) == 1) return -1;
   return 0;
 }
 
-Interval compare_op(Op op, Interval a, Interval b) {
+IntRange compare_op(Op op, IntRange a, IntRange b) {
   int decided = 0;
   if (op == Op::kLt) decided = decide_lt(a, b);
   if (op == Op::kLe) decided = decide_le(a, b);
   if (op == Op::kEq) decided = decide_eq(a, b);
   if (op == Op::kNe) decided = -decide_eq(a, b);
   if (decided == 0) return kBoolInterval;
-  return decided > 0 ? Interval{1, 1} : Interval{0, 0};
+  return decided > 0 ? IntRange{1, 1} : IntRange{0, 0};
 }
 
 // A result computed on exact integers, as the dtype holds it: it may wrap, then nothing is known.
-Interval wrapped(Interval exact, DType dtype) {
+IntRange wrapped(IntRange exact, DType dtype) {
   if (dtype == DType::kIdx) return exact;
-  const Interval whole = dtype_interval(dtype);
+  const IntRange whole = dtype_range(dtype);
   if (dtype == DType::kU64) {
     return exact.min >= 0 && exact.has_max() ? exact : whole;
   }
@@ -144,17 +144,17 @@ Interval wrapped(Interval exact, DType dtype) {
   return exact.min >= whole.min && exact.max <= whole.max ? exact : whole;
 }
 
-Interval leaf_bounds(const Node& node) {
+IntRange leaf_bounds(const Node& node) {
   if (node.op() == Op::kAxis) return {0, axis_extent(node) - 1};
   if (node.op() == Op::kScalar) return {node.attr(1), node.attr(2)};
   const int64_t value = node.attr(0);
   const bool is_large = node.dtype() == DType::kU64 && value < 0;
-  return is_large ? Interval{INT64_MAX, INT64_MAX} : Interval{value, value};
+  return is_large ? IntRange{INT64_MAX, INT64_MAX} : IntRange{value, value};
 }
 
-Interval cast_bounds(const Node& node, Interval source) {
+IntRange cast_bounds(const Node& node, IntRange source) {
   const DType from = node.src(0).dtype();
-  const Interval whole = dtype_interval(node.dtype());
+  const IntRange whole = dtype_range(node.dtype());
   if (is_float(from)) return whole;
   if (node.dtype() == DType::kBool) return compare_op(Op::kNe, source, {0, 0});
   const bool fits = source.min >= whole.min && source.max <= whole.max;
@@ -165,7 +165,7 @@ Interval cast_bounds(const Node& node, Interval source) {
   return fits ? source : whole;
 }
 
-Interval bool_op(Op op, Interval a, Interval b) {
+IntRange bool_op(Op op, IntRange a, IntRange b) {
   if (op == Op::kAnd || op == Op::kMin || op == Op::kMul) {
     return {std::min(a.min, b.min), std::min(a.max, b.max)};
   }
@@ -174,7 +174,7 @@ Interval bool_op(Op op, Interval a, Interval b) {
   return kBoolInterval;
 }
 
-Interval binary_bounds(Op op, DType dtype, Interval a, Interval b) {
+IntRange binary_bounds(Op op, DType dtype, IntRange a, IntRange b) {
   if (dtype == DType::kBool) return bool_op(op, a, b);
   if (op == Op::kAdd) return wrapped(add(a, b), dtype);
   if (op == Op::kSub) return wrapped(sub(a, b), dtype);
@@ -186,27 +186,27 @@ Interval binary_bounds(Op op, DType dtype, Interval a, Interval b) {
   if (op == Op::kMin) return {std::min(a.min, b.min), std::min(a.max, b.max)};
   if (op == Op::kMax) return {std::max(a.min, b.min), std::max(a.max, b.max)};
   if (op == Op::kAnd || op == Op::kOr || op == Op::kXor) {
-    return bit_op(op, a, b, dtype_interval(dtype));
+    return bit_op(op, a, b, dtype_range(dtype));
   }
   if (op == Op::kShl || op == Op::kShr) return wrapped(shift_op(op, a, b, dtype), dtype);
-  return dtype_interval(dtype);
+  return dtype_range(dtype);
 }
 
-Interval unary_bounds(const Node& node, Interval a) {
+IntRange unary_bounds(const Node& node, IntRange a) {
   const DType dtype = node.dtype();
   const Op op = node.op();
   if (op == Op::kNot && dtype == DType::kBool) {
-    return a.is_value() ? Interval{1 - a.min, 1 - a.min} : kBoolInterval;
+    return a.is_value() ? IntRange{1 - a.min, 1 - a.min} : kBoolInterval;
   }
   if (op == Op::kNot && is_signed_int(dtype)) return sub({-1, -1}, a);
   if (op == Op::kNeg && dtype != DType::kBool) return wrapped(negate(a), dtype);
   if (op == Op::kAbs && dtype != DType::kBool) {
     if (a.min >= 0) return a;
-    const Interval negative = negate(a);
-    const Interval exact{a.max <= 0 ? negative.min : 0, std::max(a.max, negative.max)};
+    const IntRange negative = negate(a);
+    const IntRange exact{a.max <= 0 ? negative.min : 0, std::max(a.max, negative.max)};
     return wrapped(exact, dtype);
   }
-  return dtype_interval(dtype);
+  return dtype_range(dtype);
 }
 
 bool has_bounds(DType dtype) {
@@ -221,22 +221,22 @@ bool depends_on_srcs(const Node& node) {
 
 }  // namespace
 
-Interval dtype_interval(DType dtype) {
+IntRange dtype_range(DType dtype) {
   if (dtype == DType::kIdx) return {};
   const auto min = static_cast<int64_t>(int_min_bits(dtype));
   const uint64_t max = int_max_bits(dtype);
   return {min, max > INT64_MAX ? INT64_MAX : static_cast<int64_t>(max)};
 }
 
-Interval add(Interval a, Interval b) {
+IntRange add(IntRange a, IntRange b) {
   return make_interval(wide_min(a) + wide_min(b), wide_max(a) + wide_max(b));
 }
 
-Interval sub(Interval a, Interval b) {
+IntRange sub(IntRange a, IntRange b) {
   return make_interval(wide_min(a) - wide_max(b), wide_max(a) - wide_min(b));
 }
 
-Interval mul(Interval a, Interval b) {
+IntRange mul(IntRange a, IntRange b) {
   const __int128 products[] = {
       wide_mul(wide_min(a), wide_min(b)), wide_mul(wide_min(a), wide_max(b)),
       wide_mul(wide_max(a), wide_min(b)), wide_mul(wide_max(a), wide_max(b))};
@@ -257,7 +257,7 @@ int64_t floor_mod(int64_t a, int64_t b) {
   return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
 }
 
-Interval floor_div(Interval a, Interval b) {
+IntRange floor_div(IntRange a, IntRange b) {
   if (b.min > 0) {
     // Monotone in a; in b it moves towards 0 (a >= 0) or -1 (a < 0).
     const int64_t low_divisor = a.min >= 0 ? b.max : b.min;
@@ -273,7 +273,7 @@ Interval floor_div(Interval a, Interval b) {
   return make_interval(-reach, reach);
 }
 
-Interval floor_mod(Interval a, Interval b) {
+IntRange floor_mod(IntRange a, IntRange b) {
   if (b.min > 0) {
     if (b.is_value() && a.is_bounded() && floor_div(a.min, b.min) == floor_div(a.max, b.min)) {
       return {floor_mod(a.min, b.min), floor_mod(a.max, b.min)};
@@ -287,14 +287,14 @@ Interval floor_mod(Interval a, Interval b) {
   return {low, high};
 }
 
-void BoundsMemo::assume(const Node& node, Interval interval) {
-  const Interval known = bounds(node);
-  const Interval both{std::max(known.min, interval.min), std::min(known.max, interval.max)};
+void BoundsMemo::assume(const Node& node, IntRange interval) {
+  const IntRange known = bounds(node);
+  const IntRange both{std::max(known.min, interval.min), std::min(known.max, interval.max)};
   // Contradicting facts: the code is never reached, any bounds are right.
   if (both.min <= both.max) memo_[node] = both;
 }
 
-Interval BoundsMemo::bounds(const Node& root) {
+IntRange BoundsMemo::bounds(const Node& root) {
   TENON_ASSERT(has_bounds(root.dtype()), "bounds: ", op_name(root.op()), " is a float");
   if (const auto found = memo_.find(root); found != memo_.end()) return found->second;
 
@@ -315,13 +315,13 @@ Interval BoundsMemo::bounds(const Node& root) {
 }
 
 // The bounds of a node whose sources, as far as they matter, are in the memo.
-Interval BoundsMemo::compute(const Node& node) const {
+IntRange BoundsMemo::compute(const Node& node) const {
   if (node.op() == Op::kConst || node.op() == Op::kAxis || node.op() == Op::kScalar) {
     return leaf_bounds(node);
   }
-  if (!depends_on_srcs(node)) return dtype_interval(node.dtype());
+  if (!depends_on_srcs(node)) return dtype_range(node.dtype());
   const size_t count = node.srcs().size();
-  const Interval first = memo_.at(node.src(0));
+  const IntRange first = memo_.at(node.src(0));
   if (node.op() == Op::kCast) return cast_bounds(node, first);
   if (node.op() == Op::kWhere) {
     if (first.is_value()) return memo_.at(node.src(first.min == 1 ? 1 : 2));
@@ -329,14 +329,14 @@ Interval BoundsMemo::compute(const Node& node) const {
   }
   if (count == 1) return unary_bounds(node, first);
   TENON_ASSERT(count == 2, "bounds: ", op_name(node.op()), " of integers");
-  const Interval second = memo_.at(node.src(1));
+  const IntRange second = memo_.at(node.src(1));
   if (op_info(node.op()).rule == DTypeRule::kCompare) {
     return compare_op(node.op(), first, second);
   }
   return binary_bounds(node.op(), node.dtype(), first, second);
 }
 
-Interval bounds(const Node& node) {
+IntRange bounds(const Node& node) {
   return BoundsMemo().bounds(node);
 }
 

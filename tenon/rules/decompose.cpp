@@ -102,7 +102,7 @@ Node Decomposer::decompose(const Node& node) {
   TENON_CHECK(!reason, ErrorCode::kUnsupported, *reason);
   if (is_bounded_class(op)) return target_->is_native(op) ? Node() : bounded(op, x).node;
   if (op == Op::kFma && !target_->is_native(op)) {
-    return steps::fma_f32(x, {node.src(1)}, {node.src(2)}).node;
+    return words::cast(steps::fma_to_odd(x, {node.src(1)}, {node.src(2)}), DType::kF32).node;
   }
   if (is_float(dtype)) return decompose_float_op(op, x, *target_);
   if (op == Op::kNeg) return steps::int_neg(x).node;

@@ -79,8 +79,9 @@ Expr ceil(const Expr& x, const Target& target) {
 
 // The product of two f32 is exact in f64. The sum is rounded to odd in f64 (S. Boldo, G. Melquiond,
 // "Emulation of FMA and Correctly Rounded Sums: Proved Algorithms Using Rounding to Odd", 2008), so
-// that the second rounding, to f32, is as if it were the only one. TwoSum (Knuth) gives the error.
-Expr fma_f32(const Expr& a, const Expr& b, const Expr& c) {
+// that one more rounding, to f32 or narrower, is as if it were the only one. TwoSum (Knuth) gives
+// the error.
+Expr fma_to_odd(const Expr& a, const Expr& b, const Expr& c) {
   const Expr product = cast(a, DType::kF64) * cast(b, DType::kF64);
   const Expr addend = cast(c, DType::kF64);
   const Expr sum = product + addend;
@@ -95,8 +96,7 @@ Expr fma_f32(const Expr& a, const Expr& b, const Expr& c) {
   const Expr towards_zero = (error < zero) ^ (sum < zero);
   const Expr is_inexact = (error < zero) | (zero < error);
   const Expr moved = where(towards_zero, bits - one, bits + one);
-  const Expr odd = bitcast(where(is_inexact & is_even, moved, bits), DType::kF64);
-  return cast(odd, DType::kF32);
+  return bitcast(where(is_inexact & is_even, moved, bits), DType::kF64);
 }
 
 }  // namespace tenon::steps

@@ -24,8 +24,14 @@ Expr trunc(const Expr& x, const Target& target);
 Expr floor(const Expr& x, const Target& target);
 Expr ceil(const Expr& x, const Target& target);
 Expr round_even(const Expr& x);
-/// a * b + c rounded once, in f32, through f64.
-Expr fma_f32(const Expr& a, const Expr& b, const Expr& c);
+/// a * b + c of f32 in f64, rounded to odd, so that one more rounding (to f32 or narrower) is the
+/// only one.
+Expr fma_to_odd(const Expr& a, const Expr& b, const Expr& c);
+
+// decompose_cast.cpp
+/// The f32 nearest to a number or bool that rounds to any narrow float as the number itself would:
+/// exact where f32 holds it, else rounded to odd.
+Expr to_f32_for_narrowing(const Expr& value);
 
 // decompose_exp.cpp, decompose_log.cpp, decompose_trig.cpp: f32
 Expr exp2(const Expr& x);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <span>
+#include <type_traits>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -17,8 +18,8 @@ namespace tenon {
 /// expressions of a kernel) but not across passes.
 class Rewriter {
  public:
-  /// `rule(node)` returns the replacement of a node with rewritten sources, or null to keep it. It
-  /// is not applied again to what it returns.
+  /// `rule(node)` or `rule(node, original)` returns the replacement of a node with rewritten
+  /// sources, or null to keep it. It is not applied again to what it returns.
   template <class Rule>
   Node run(const Node& root, Rule&& rule) {
     stack_.emplace_back(root, 0);
@@ -36,13 +37,22 @@ class Rewriter {
       const Node original = node;
       stack_.pop_back();
       const Node rebuilt = rebuild(original);
-      Node replacement = rule(rebuilt);
+      Node replacement = apply(rule, rebuilt, original);
       memo_.emplace(original, replacement ? std::move(replacement) : rebuilt);
     }
     return memo_.at(root);
   }
 
  private:
+  template <class Rule>
+  static Node apply(Rule& rule, const Node& rebuilt, const Node& original) {
+    if constexpr (std::is_invocable_v<Rule&, const Node&, const Node&>) {
+      return rule(rebuilt, original);
+    } else {
+      return rule(rebuilt);
+    }
+  }
+
   Node rebuild(const Node& node) const {
     if (node.srcs().empty()) return node;
     std::vector<Node> srcs;

@@ -29,17 +29,17 @@ bool is_false(const Node& node) {
   return is_const(node) && node.dtype() == DType::kBool && const_bits(node) == 0;
 }
 
-std::optional<Affine> difference_of(const Node& node, IndexSimplifier& simplifier) {
-  const std::optional<Affine> a = simplifier.affine(node.src(0));
-  const std::optional<Affine> b = simplifier.affine(node.src(1));
+std::optional<AffineForm> difference_of(const Node& node, IndexSimplifier& simplifier) {
+  const std::optional<AffineForm> a = simplifier.affine(node.src(0));
+  const std::optional<AffineForm> b = simplifier.affine(node.src(1));
   if (!a || !b) return std::nullopt;
-  std::optional<Affine> difference = add_scaled(*a, *b, -1, simplifier.order());
+  std::optional<AffineForm> difference = add_scaled(*a, *b, -1, simplifier.order());
   if (difference) simplifier.simplify_sum(*difference);
   return difference;
 }
 
-std::pair<Affine, Affine> split_by_sign(const Affine& sum) {
-  std::pair<Affine, Affine> result;
+std::pair<AffineForm, AffineForm> split_by_sign(const AffineForm& sum) {
+  std::pair<AffineForm, AffineForm> result;
   for (const AffineTerm& term : sum.terms) {
     if (term.coefficient > 0) result.first.terms.push_back(term);
     if (term.coefficient < 0) result.second.terms.push_back({term.node, -term.coefficient});
@@ -50,7 +50,7 @@ std::pair<Affine, Affine> split_by_sign(const Affine& sum) {
 // --- sum < 0 ------------------------------------------------------------------------------------
 
 // One step towards a smaller `sum < 0`: common factors out, parts that cannot matter dropped.
-bool reduce_less(Affine& sum, IndexSimplifier& simplifier) {
+bool reduce_less(AffineForm& sum, IndexSimplifier& simplifier) {
   const int64_t gcd = coefficient_gcd(sum);
   if (gcd > 1) {
     const int64_t offset = floor_div(sum.offset, gcd);
@@ -64,7 +64,7 @@ bool reduce_less(Affine& sum, IndexSimplifier& simplifier) {
     if (step == 1) continue;
     auto [high, low] = split_by_divisibility(sum, step);
     low.offset = sum.offset;
-    const Interval range = bounds(low, simplifier.bounds());
+    const IntRange range = bounds(low, simplifier.bounds());
     if (!range.is_bounded() || floor_div(range.min, step) != floor_div(range.max, step)) continue;
     sum = divide_terms(high, step);
     sum.offset = floor_div(range.min, step);
@@ -74,7 +74,7 @@ bool reduce_less(Affine& sum, IndexSimplifier& simplifier) {
 }
 
 // x//c + t < 0 -> x + c*t < 0;  t - x//c < 0 -> c*t - x + c - 1 < 0, for at most one other term.
-bool undo_division(Affine& sum, IndexSimplifier& simplifier) {
+bool undo_division(AffineForm& sum, IndexSimplifier& simplifier) {
   if (sum.terms.size() > 2) return false;
   for (size_t i = 0; i < sum.terms.size(); ++i) {
     const auto [node, sign] = sum.terms[i];
@@ -82,11 +82,11 @@ bool undo_division(Affine& sum, IndexSimplifier& simplifier) {
                              idx_value(node.src(1)) > 0 && (sign == 1 || sign == -1);
     if (!is_quotient) continue;
     const int64_t c = idx_value(node.src(1));
-    Affine others{sum.terms, sum.offset};
+    AffineForm others{sum.terms, sum.offset};
     others.terms.erase(others.terms.begin() + static_cast<std::ptrdiff_t>(i));
-    const std::optional<Affine> x = simplifier.affine(node.src(0));
-    std::optional<Affine> result =
-        add_scaled(Affine{{}, sign < 0 ? c - 1 : 0}, others, c, simplifier.order());
+    const std::optional<AffineForm> x = simplifier.affine(node.src(0));
+    std::optional<AffineForm> result =
+        add_scaled(AffineForm{{}, sign < 0 ? c - 1 : 0}, others, c, simplifier.order());
     if (result && x) result = add_scaled(*result, *x, sign, simplifier.order());
     if (!result || !x) continue;
     sum = *result;
@@ -95,7 +95,7 @@ bool undo_division(Affine& sum, IndexSimplifier& simplifier) {
   return false;
 }
 
-Node less_node(const Affine& sum) {
+Node less_node(const AffineForm& sum) {
   auto [left, right] = split_by_sign(sum);
   if (right.terms.empty()) {
     return make_expr(Op::kLt, to_node(left), idx_const(-sum.offset));
@@ -109,10 +109,10 @@ Node less_node(const Affine& sum) {
 }
 
 // sum < 0 in canonical form
-Node make_less(Affine sum, IndexSimplifier& simplifier) {
+Node make_less(AffineForm sum, IndexSimplifier& simplifier) {
   simplifier.simplify_sum(sum);
   do {
-    const Interval range = bounds(sum, simplifier.bounds());
+    const IntRange range = bounds(sum, simplifier.bounds());
     if (range.has_max() && range.max < 0) return bool_const(true);
     if (range.has_min() && range.min >= 0) return bool_const(false);
   } while (reduce_less(sum, simplifier) || undo_division(sum, simplifier));
@@ -121,7 +121,7 @@ Node make_less(Affine sum, IndexSimplifier& simplifier) {
 
 Node normalise_less(const Node& node, IndexSimplifier& simplifier) {
   if (!is_idx_compare(node)) return {};
-  std::optional<Affine> sum = difference_of(node, simplifier);
+  std::optional<AffineForm> sum = difference_of(node, simplifier);
   if (!sum) return {};
   if (node.op() == Op::kLe) {
     if (__builtin_sub_overflow(sum->offset, 1, &sum->offset) || sum->offset == INT64_MIN) return {};
@@ -139,7 +139,7 @@ Node negate_less(const Node& node, IndexSimplifier& simplifier) {
 
 // --- equality -----------------------------------------------------------------------------------
 
-Node equal_node(Op op, const Affine& sum) {
+Node equal_node(Op op, const AffineForm& sum) {
   auto [left, right] = split_by_sign(sum);
   int64_t offset = sum.offset;
   if (left.terms.empty() || sum.terms[0].coefficient < 0) {
@@ -156,10 +156,10 @@ Node equal_node(Op op, const Affine& sum) {
 
 Node normalise_equal(const Node& node, IndexSimplifier& simplifier) {
   if (!is_idx_compare(node)) return {};
-  std::optional<Affine> sum = difference_of(node, simplifier);
+  std::optional<AffineForm> sum = difference_of(node, simplifier);
   if (!sum) return {};
   const bool if_different = node.op() == Op::kNe;
-  const Interval range = bounds(*sum, simplifier.bounds());
+  const IntRange range = bounds(*sum, simplifier.bounds());
   if (!range.contains(0)) return bool_const(if_different);
   if (sum->is_const()) return bool_const(!if_different);
   const int64_t gcd = coefficient_gcd(*sum);
@@ -218,14 +218,14 @@ Implied compare_conditions(Op op, const Node& first, const Node& second,
   const Op other = op == Op::kAnd ? Op::kOr : Op::kAnd;
   if (chain_holds(other, second, first)) return Implied::kFirst;
   if (chain_holds(other, first, second)) return Implied::kSecond;
-  const std::optional<Affine> a = comparison_difference(first, simplifier.order());
-  const std::optional<Affine> b = comparison_difference(second, simplifier.order());
+  const std::optional<AffineForm> a = comparison_difference(first, simplifier.order());
+  const std::optional<AffineForm> b = comparison_difference(second, simplifier.order());
   if (!a || !b) return Implied::kNothing;
   if (a->terms == b->terms) {
     const bool first_is_tighter = a->offset >= b->offset;
     return first_is_tighter == (op == Op::kAnd) ? Implied::kFirst : Implied::kSecond;
   }
-  const std::optional<Affine> both = add_scaled(*a, *b, 1, simplifier.order());
+  const std::optional<AffineForm> both = add_scaled(*a, *b, 1, simplifier.order());
   if (!both || !both->is_const()) return Implied::kNothing;
   // s + p < 0 and -s + q < 0: q < s < -p. Empty if p + q >= -1; either always holds if p + q < 0.
   const bool absorbed = op == Op::kAnd ? both->offset >= -1 : both->offset < 0;
@@ -281,9 +281,9 @@ Node normalise_logic(const Node& node, IndexSimplifier& simplifier) {
 // min(a, b) -> a, where a - b <= 0 by bounds; max likewise
 Node decide_extremum(const Node& node, IndexSimplifier& simplifier) {
   if (node.dtype() != DType::kIdx) return {};
-  const std::optional<Affine> difference = difference_of(node, simplifier);
+  const std::optional<AffineForm> difference = difference_of(node, simplifier);
   if (!difference) return {};
-  const Interval range = bounds(*difference, simplifier.bounds());
+  const IntRange range = bounds(*difference, simplifier.bounds());
   const bool is_min = node.op() == Op::kMin;
   if (range.has_max() && range.max <= 0) return node.src(is_min ? 0 : 1);
   if (range.has_min() && range.min >= 0) return node.src(is_min ? 1 : 0);
@@ -375,8 +375,8 @@ Node drop_round_trip(const Node& node, IndexSimplifier& simplifier) {
   if (node.dtype() != DType::kIdx) return {};
   if (inner.dtype() == DType::kIdx) return inner;
   if (inner.op() != Op::kCast || inner.src(0).dtype() != DType::kIdx) return {};
-  const Interval range = simplifier.bounds().bounds(inner.src(0));
-  const Interval whole = dtype_interval(inner.dtype());
+  const IntRange range = simplifier.bounds().bounds(inner.src(0));
+  const IntRange whole = dtype_range(inner.dtype());
   const bool fits = inner.dtype() != DType::kBool && range.is_bounded() && range.min >= whole.min &&
                     range.max <= whole.max;
   return fits ? inner.src(0) : Node();
@@ -412,13 +412,13 @@ std::span<const IndexRule> detail::condition_rules() {
   return kConditionRules;
 }
 
-std::optional<Affine> comparison_difference(const Node& comparison, StructuralOrder& order) {
+std::optional<AffineForm> comparison_difference(const Node& comparison, StructuralOrder& order) {
   const bool is_less = comparison.op() == Op::kLt || comparison.op() == Op::kLe;
   if (!is_less || comparison.src(0).dtype() != DType::kIdx) return std::nullopt;
-  const std::optional<Affine> a = to_affine(comparison.src(0), order);
-  const std::optional<Affine> b = to_affine(comparison.src(1), order);
+  const std::optional<AffineForm> a = to_affine(comparison.src(0), order);
+  const std::optional<AffineForm> b = to_affine(comparison.src(1), order);
   if (!a || !b) return std::nullopt;
-  std::optional<Affine> difference = add_scaled(*a, *b, -1, order);
+  std::optional<AffineForm> difference = add_scaled(*a, *b, -1, order);
   if (!difference || comparison.op() == Op::kLt) return difference;
   if (__builtin_sub_overflow(difference->offset, 1, &difference->offset)) return std::nullopt;
   return difference;

@@ -21,7 +21,7 @@ bool is_divmod(const Node& node, Op op) {
 }
 
 // The one value of floor(x / divisor) for all x of the interval, if there is one.
-std::optional<int64_t> single_quotient(Interval x, int64_t divisor) {
+std::optional<int64_t> single_quotient(IntRange x, int64_t divisor) {
   if (!x.is_bounded()) return std::nullopt;
   const int64_t low = floor_div(x.min, divisor);
   if (low != floor_div(x.max, divisor)) return std::nullopt;
@@ -36,11 +36,11 @@ bool add_checked(int64_t a, int64_t b, int64_t& sum) {
 // divides `divisor`; so x // divisor = (high + carry) // (divisor / step).
 struct Factored {
   int64_t step = 0;
-  Affine high;  // with the carry and the offset
-  Affine low;   // what is left, minus step * carry
+  AffineForm high;  // with the carry and the offset
+  AffineForm low;   // what is left, minus step * carry
 };
 
-std::optional<Factored> factor(const Affine& x, int64_t divisor, IndexSimplifier& simplifier) {
+std::optional<Factored> factor(const AffineForm& x, int64_t divisor, IndexSimplifier& simplifier) {
   std::vector<int64_t> steps;
   for (const AffineTerm& term : x.terms) {
     const int64_t step = std::gcd(term.coefficient, divisor);
@@ -75,10 +75,10 @@ Node divide_by_one(const Node& node, IndexSimplifier&) {
 Node pull_multiples(const Node& node, IndexSimplifier& simplifier) {
   const int64_t c = positive_divisor(node);
   if (c == 0) return {};
-  const std::optional<Affine> x = simplifier.affine(node.src(0));
+  const std::optional<AffineForm> x = simplifier.affine(node.src(0));
   if (!x) return {};
   auto [multiples, rest] = split_by_divisibility(*x, c);
-  Affine quotient = divide_terms(multiples, c);
+  AffineForm quotient = divide_terms(multiples, c);
   rest.offset = floor_mod(x->offset, c);
   const std::optional<int64_t> carry = single_quotient(bounds(rest, simplifier.bounds()), c);
   if (carry) {
@@ -91,7 +91,7 @@ Node pull_multiples(const Node& node, IndexSimplifier& simplifier) {
   } else {
     rest.offset = x->offset;
   }
-  if (quotient == Affine{}) return {};
+  if (quotient == AffineForm{}) return {};
   const Node inner = simplifier.make(Op::kFloorDiv, simplifier.make(rest), idx_const(c));
   return simplifier.make(Op::kAdd, simplifier.make(quotient), inner);
 }
@@ -100,7 +100,7 @@ Node pull_multiples(const Node& node, IndexSimplifier& simplifier) {
 Node cancel_factor(const Node& node, IndexSimplifier& simplifier) {
   const int64_t c = positive_divisor(node);
   if (c == 0) return {};
-  const std::optional<Affine> x = simplifier.affine(node.src(0));
+  const std::optional<AffineForm> x = simplifier.affine(node.src(0));
   if (!x) return {};
   const std::optional<Factored> parts = factor(*x, c, simplifier);
   if (!parts) return {};
@@ -111,17 +111,17 @@ Node cancel_factor(const Node& node, IndexSimplifier& simplifier) {
 Node merge_divisions(const Node& node, IndexSimplifier& simplifier) {
   const int64_t c = positive_divisor(node);
   if (c == 0) return {};
-  const std::optional<Affine> x = simplifier.affine(node.src(0));
+  const std::optional<AffineForm> x = simplifier.affine(node.src(0));
   if (!x || x->terms.size() != 1 || x->terms[0].coefficient != 1) return {};
   const Node& inner = x->terms[0].node;
   if (!is_divmod(inner, Op::kFloorDiv)) return {};
   const int64_t d = positive_divisor(inner);
   int64_t divisor = 0;
   if (__builtin_mul_overflow(c, d, &divisor)) return {};
-  const std::optional<Affine> base = simplifier.affine(inner.src(0));
+  const std::optional<AffineForm> base = simplifier.affine(inner.src(0));
   if (!base) return {};
-  const std::optional<Affine> shifted =
-      add_scaled(*base, Affine{{}, x->offset}, d, simplifier.order());
+  const std::optional<AffineForm> shifted =
+      add_scaled(*base, AffineForm{{}, x->offset}, d, simplifier.order());
   if (!shifted) return {};
   return simplifier.make(Op::kFloorDiv, simplifier.make(*shifted), idx_const(divisor));
 }
@@ -156,10 +156,10 @@ Node within_modulus(const Node& node, IndexSimplifier& simplifier) {
   const std::optional<int64_t> quotient =
       single_quotient(simplifier.bounds().bounds(node.src(0)), c);
   if (!quotient) return {};
-  const std::optional<Affine> x = simplifier.affine(node.src(0));
+  const std::optional<AffineForm> x = simplifier.affine(node.src(0));
   if (!x) return {};
-  const std::optional<Affine> result =
-      add_scaled(*x, Affine{{}, c}, -*quotient, simplifier.order());
+  const std::optional<AffineForm> result =
+      add_scaled(*x, AffineForm{{}, c}, -*quotient, simplifier.order());
   return result ? simplifier.make(*result) : Node();
 }
 
@@ -167,12 +167,12 @@ Node within_modulus(const Node& node, IndexSimplifier& simplifier) {
 Node drop_multiples(const Node& node, IndexSimplifier& simplifier) {
   const int64_t c = positive_divisor(node);
   if (c == 0) return {};
-  const std::optional<Affine> x = simplifier.affine(node.src(0));
+  const std::optional<AffineForm> x = simplifier.affine(node.src(0));
   if (!x) return {};
-  std::optional<Affine> rest = Affine{{}, floor_mod(x->offset, c)};
+  std::optional<AffineForm> rest = AffineForm{{}, floor_mod(x->offset, c)};
   for (const AffineTerm& term : x->terms) {
     const int64_t k = term.coefficient % c;
-    std::optional<Affine> part = Affine{{{term.node, 1}}, 0};
+    std::optional<AffineForm> part = AffineForm{{{term.node, 1}}, 0};
     int64_t product = 0;
     if (is_divmod(term.node, Op::kFloorMod) &&
         !__builtin_mul_overflow(k, positive_divisor(term.node), &product) && product % c == 0) {
@@ -191,7 +191,7 @@ Node drop_multiples(const Node& node, IndexSimplifier& simplifier) {
 Node factor_modulus(const Node& node, IndexSimplifier& simplifier) {
   const int64_t c = positive_divisor(node);
   if (c == 0) return {};
-  const std::optional<Affine> x = simplifier.affine(node.src(0));
+  const std::optional<AffineForm> x = simplifier.affine(node.src(0));
   if (!x) return {};
   const std::optional<Factored> parts = factor(*x, c, simplifier);
   if (!parts) return {};
@@ -203,22 +203,23 @@ Node factor_modulus(const Node& node, IndexSimplifier& simplifier) {
 
 // --- quotient and remainder together ------------------------------------------------------------
 
-bool is_congruent(const Affine& a, const Affine& b, int64_t modulus, StructuralOrder& order) {
-  const std::optional<Affine> difference = add_scaled(a, b, -1, order);
+bool is_congruent(const AffineForm& a, const AffineForm& b, int64_t modulus,
+                  StructuralOrder& order) {
+  const std::optional<AffineForm> difference = add_scaled(a, b, -1, order);
   if (!difference || difference->offset % modulus != 0) return false;
   return split_by_divisibility(*difference, modulus).second.is_const();
 }
 
 // Replaces terms `i` and `j` of the sum (j < 0: only i) by scale * replacement.
-bool replace_terms(Affine& sum, size_t i, size_t j, const Node& replacement, int64_t scale,
+bool replace_terms(AffineForm& sum, size_t i, size_t j, const Node& replacement, int64_t scale,
                    IndexSimplifier& simplifier) {
-  const std::optional<Affine> part = simplifier.affine(replacement);
+  const std::optional<AffineForm> part = simplifier.affine(replacement);
   if (!part) return false;
-  Affine rest{{}, sum.offset};
+  AffineForm rest{{}, sum.offset};
   for (size_t k = 0; k < sum.terms.size(); ++k) {
     if (k != i && k != j) rest.terms.push_back(sum.terms[k]);
   }
-  const std::optional<Affine> result = add_scaled(rest, *part, scale, simplifier.order());
+  const std::optional<AffineForm> result = add_scaled(rest, *part, scale, simplifier.order());
   if (!result) return false;
   sum = *result;
   return true;
@@ -226,14 +227,15 @@ bool replace_terms(Affine& sum, size_t i, size_t j, const Node& replacement, int
 
 // For each pair (term i = k * (y % a), another term j) asks `replacement_of(y, a, k, j)`.
 template <class Function>
-bool for_each_remainder_pair(Affine& sum, IndexSimplifier& simplifier, Function replacement_of) {
+bool for_each_remainder_pair(AffineForm& sum, IndexSimplifier& simplifier,
+                             Function replacement_of) {
   for (size_t i = 0; i < sum.terms.size(); ++i) {
     const auto [remainder, k] = sum.terms[i];
     if (!is_divmod(remainder, Op::kFloorMod)) continue;
     const int64_t a = positive_divisor(remainder);
     int64_t wanted = 0;
     if (__builtin_mul_overflow(k, a, &wanted)) continue;
-    const std::optional<Affine> y = simplifier.affine(remainder.src(0));
+    const std::optional<AffineForm> y = simplifier.affine(remainder.src(0));
     if (!y) continue;
     for (size_t j = 0; j < sum.terms.size(); ++j) {
       if (j == i || sum.terms[j].coefficient != wanted) continue;
@@ -245,32 +247,32 @@ bool for_each_remainder_pair(Affine& sum, IndexSimplifier& simplifier, Function 
 }
 
 // a*(x // a) + y % a -> x, where x = y modulo a
-bool join_quotient(Affine& sum, IndexSimplifier& simplifier) {
+bool join_quotient(AffineForm& sum, IndexSimplifier& simplifier) {
   return for_each_remainder_pair(
-      sum, simplifier, [&](const Affine& y, int64_t a, const Node& other) -> Node {
+      sum, simplifier, [&](const AffineForm& y, int64_t a, const Node& other) -> Node {
         if (!is_divmod(other, Op::kFloorDiv) || positive_divisor(other) != a) return {};
-        const std::optional<Affine> x = simplifier.affine(other.src(0));
+        const std::optional<AffineForm> x = simplifier.affine(other.src(0));
         return x && is_congruent(*x, y, a, simplifier.order()) ? other.src(0) : Node();
       });
 }
 
 // a*((x // a) % b) + y % a -> x % (a*b), where x = y modulo a
-bool join_remainders(Affine& sum, IndexSimplifier& simplifier) {
+bool join_remainders(AffineForm& sum, IndexSimplifier& simplifier) {
   return for_each_remainder_pair(
-      sum, simplifier, [&](const Affine& y, int64_t a, const Node& other) -> Node {
+      sum, simplifier, [&](const AffineForm& y, int64_t a, const Node& other) -> Node {
         if (!is_divmod(other, Op::kFloorMod)) return {};
         const Node& quotient = other.src(0);
         if (!is_divmod(quotient, Op::kFloorDiv) || positive_divisor(quotient) != a) return {};
         int64_t modulus = 0;
         if (__builtin_mul_overflow(a, positive_divisor(other), &modulus)) return {};
-        const std::optional<Affine> x = simplifier.affine(quotient.src(0));
+        const std::optional<AffineForm> x = simplifier.affine(quotient.src(0));
         if (!x || !is_congruent(*x, y, a, simplifier.order())) return {};
         return simplifier.make(Op::kFloorMod, quotient.src(0), idx_const(modulus));
       });
 }
 
 // Whether the sum holds k times every term of `part`.
-bool holds(const Affine& sum, const Affine& part, int64_t k) {
+bool holds(const AffineForm& sum, const AffineForm& part, int64_t k) {
   if (part.terms.empty()) return false;
   return std::all_of(part.terms.begin(), part.terms.end(), [&](const AffineTerm& term) {
     int64_t coefficient = 0;
@@ -281,13 +283,13 @@ bool holds(const Affine& sum, const Affine& part, int64_t k) {
 }
 
 // Takes k*x and term i out of the sum and adds scale * replacement.
-bool replace_difference(Affine& sum, size_t i, const Affine& x, int64_t k, const Node& replacement,
-                        int64_t scale, IndexSimplifier& simplifier) {
-  const std::optional<Affine> without = add_scaled(sum, x, -k, simplifier.order());
+bool replace_difference(AffineForm& sum, size_t i, const AffineForm& x, int64_t k,
+                        const Node& replacement, int64_t scale, IndexSimplifier& simplifier) {
+  const std::optional<AffineForm> without = add_scaled(sum, x, -k, simplifier.order());
   if (!without) return false;
   const auto found = std::find(without->terms.begin(), without->terms.end(), sum.terms[i]);
   if (found == without->terms.end()) return false;
-  Affine result = *without;
+  AffineForm result = *without;
   const auto index = static_cast<size_t>(found - without->terms.begin());
   if (!replace_terms(result, index, index, replacement, scale, simplifier)) return false;
   if (simplifier.size(to_node(result)) > simplifier.size(to_node(sum))) return false;
@@ -296,13 +298,13 @@ bool replace_difference(Affine& sum, size_t i, const Affine& x, int64_t k, const
 }
 
 // x - a*(x // a) -> x % a
-bool quotient_to_remainder(Affine& sum, IndexSimplifier& simplifier) {
+bool quotient_to_remainder(AffineForm& sum, IndexSimplifier& simplifier) {
   for (size_t i = 0; i < sum.terms.size(); ++i) {
     const auto [quotient, coefficient] = sum.terms[i];
     if (!is_divmod(quotient, Op::kFloorDiv)) continue;
     const int64_t a = positive_divisor(quotient);
     const int64_t k = -(coefficient / a);
-    const std::optional<Affine> x = simplifier.affine(quotient.src(0));
+    const std::optional<AffineForm> x = simplifier.affine(quotient.src(0));
     if (coefficient % a != 0 || !x || !holds(sum, *x, k)) continue;
     const Node remainder = simplifier.make(Op::kFloorMod, quotient.src(0), quotient.src(1));
     if (replace_difference(sum, i, *x, k, remainder, k, simplifier)) return true;
@@ -311,13 +313,13 @@ bool quotient_to_remainder(Affine& sum, IndexSimplifier& simplifier) {
 }
 
 // x - x % a -> a*(x // a)
-bool remainder_to_quotient(Affine& sum, IndexSimplifier& simplifier) {
+bool remainder_to_quotient(AffineForm& sum, IndexSimplifier& simplifier) {
   for (size_t i = 0; i < sum.terms.size(); ++i) {
     const auto [remainder, coefficient] = sum.terms[i];
     if (!is_divmod(remainder, Op::kFloorMod)) continue;
     const int64_t k = -coefficient;
     int64_t scale = 0;
-    const std::optional<Affine> x = simplifier.affine(remainder.src(0));
+    const std::optional<AffineForm> x = simplifier.affine(remainder.src(0));
     if (!x || !holds(sum, *x, k)) continue;
     if (__builtin_mul_overflow(k, positive_divisor(remainder), &scale)) continue;
     const Node quotient = simplifier.make(Op::kFloorDiv, remainder.src(0), remainder.src(1));

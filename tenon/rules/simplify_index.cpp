@@ -17,7 +17,7 @@ namespace {
 Node fold_by_bounds(const Node& node, IndexSimplifier& simplifier) {
   const bool is_condition = node.dtype() == DType::kBool;
   if (is_const(node) || (node.dtype() != DType::kIdx && !is_condition)) return {};
-  const Interval range = simplifier.bounds().bounds(node);
+  const IntRange range = simplifier.bounds().bounds(node);
   if (!range.is_value()) return {};
   if (is_condition) return bits_const(DType::kBool, static_cast<uint64_t>(range.min));
   return idx_const(range.min);
@@ -25,7 +25,7 @@ Node fold_by_bounds(const Node& node, IndexSimplifier& simplifier) {
 
 Node normalise_sum(const Node& node, IndexSimplifier& simplifier) {
   if (node.dtype() != DType::kIdx) return {};
-  std::optional<Affine> sum = simplifier.affine(node);
+  std::optional<AffineForm> sum = simplifier.affine(node);
   if (!sum) return {};
   simplifier.simplify_sum(*sum);
   const Node result = to_node(*sum);
@@ -84,12 +84,12 @@ void collect_conjuncts(const Node& root, std::vector<Node>& parts) {
 
 // What a conjunct says about one expression: k*x + c < 0 bounds x. False if it says nothing.
 bool assume_conjunct(const Node& conjunct, BoundsMemo& bounds, StructuralOrder& order) {
-  const std::optional<Affine> sum = comparison_difference(conjunct, order);
+  const std::optional<AffineForm> sum = comparison_difference(conjunct, order);
   if (!sum || sum->terms.size() != 1) return false;
   const auto& [node, k] = sum->terms[0];
   // k > 0: x <= (-c - 1) // k;  k < 0: x >= ceil((c + 1) / -k)
   const int64_t c = sum->offset;
-  Interval range;
+  IntRange range;
   if (k > 0) range.max = floor_div(-(c + 1), k);
   if (k < 0) range.min = -floor_div(-(c + 1), -k);
   bounds.assume(node, range);
@@ -142,17 +142,17 @@ Node IndexSimplifier::make(Op op, const Node& a, const Node& b) {
   return simplify(make_expr(op, a, b));
 }
 
-Node IndexSimplifier::make(const Affine& sum) {
-  Affine simplified = sum;
+Node IndexSimplifier::make(const AffineForm& sum) {
+  AffineForm simplified = sum;
   simplify_sum(simplified);
   return to_node(simplified);
 }
 
-std::optional<Affine> IndexSimplifier::affine(const Node& node) {
+std::optional<AffineForm> IndexSimplifier::affine(const Node& node) {
   return to_affine(node, order_);
 }
 
-bool IndexSimplifier::simplify_sum(Affine& sum) {
+bool IndexSimplifier::simplify_sum(AffineForm& sum) {
   bool changed = false;
   for (bool again = true; again;) {
     again = false;

@@ -31,7 +31,7 @@ struct IndexRule {
 /// A rule on sums: changes the form in place and says so.
 struct SumRule {
   std::string_view name;
-  bool (*apply)(Affine& sum, IndexSimplifier& simplifier);
+  bool (*apply)(AffineForm& sum, IndexSimplifier& simplifier);
 };
 
 std::span<const IndexRule> index_rules();
@@ -50,9 +50,9 @@ class IndexSimplifier {
   // For the rules: an expression of canonical sources, in canonical form.
   Node make(Op op, std::span<const Node> srcs);
   Node make(Op op, const Node& a, const Node& b);
-  Node make(const Affine& sum);
-  std::optional<Affine> affine(const Node& node);
-  bool simplify_sum(Affine& sum);
+  Node make(const AffineForm& sum);
+  std::optional<AffineForm> affine(const Node& node);
+  bool simplify_sum(AffineForm& sum);
   /// Nodes of the expression written out as a tree; saturates.
   int64_t size(const Node& node);
   StructuralOrder& order() { return order_; }
@@ -75,6 +75,6 @@ class IndexSimplifier {
 Node simplify_index(const Node& node);
 
 /// The difference a - b < 0 (or = 0) of a comparison as an affine form; used to compare guards.
-std::optional<Affine> comparison_difference(const Node& comparison, StructuralOrder& order);
+std::optional<AffineForm> comparison_difference(const Node& comparison, StructuralOrder& order);
 
 }  // namespace tenon

@@ -21,7 +21,7 @@ Node between(int buffer, DType dtype, int64_t low, int64_t high) {
 }
 
 int64_t low_of(DType dtype) {
-  return dtype_interval(dtype).min;
+  return dtype_range(dtype).min;
 }
 
 struct Range {
@@ -30,7 +30,7 @@ struct Range {
 };
 
 std::vector<Range> ranges_of(DType dtype) {
-  const Interval whole = dtype_interval(dtype);
+  const IntRange whole = dtype_range(dtype);
   std::vector<Range> ranges = {
       {0, 5},    {1, 7}, {0, 0}, {3, 3}, {whole.min, whole.max}, {0, 1}, {whole.max - 3, whole.max},
       {100, 120}};
@@ -43,7 +43,7 @@ std::vector<Range> ranges_of(DType dtype) {
 void check_binary(Op op, DType dtype, Range a, Range b) {
   const Node expr =
       make_expr(op, between(0, dtype, a.low, a.high), between(1, dtype, b.low, b.high));
-  const Interval range = bounds(expr);
+  const IntRange range = bounds(expr);
   for (int64_t x = a.low; x <= a.high; ++x) {
     for (int64_t y = b.low; y <= b.high; ++y) {
       const std::array<ScalarBits, 2> args{static_cast<ScalarBits>(x), static_cast<ScalarBits>(y)};
@@ -84,7 +84,7 @@ TEST(Bounds, HoldForUnaryOpsAndCasts) {
       for (DType target : kTargets)
         exprs.push_back(make_cast(x, target));
       for (const Node& expr : exprs) {
-        const Interval range = bounds(expr);
+        const IntRange range = bounds(expr);
         for (int64_t value = a.low; value <= a.high; ++value) {
           const auto bits = static_cast<ScalarBits>(value);
           const ScalarBits result = expr.op() == Op::kCast
@@ -103,16 +103,16 @@ TEST(Bounds, AreTightWhereItMatters) {
   const Node i = make_axis(0, 64, AxisKind::kPar);
   const Node j = make_axis(1, 10, AxisKind::kPar);
   const Node flat = make_expr(Op::kAdd, make_expr(Op::kMul, j, idx_const(64)), i);
-  EXPECT_EQ(bounds(flat), (Interval{0, 639}));
-  EXPECT_EQ(bounds(make_expr(Op::kFloorDiv, flat, idx_const(64))), (Interval{0, 9}));
-  EXPECT_EQ(bounds(make_expr(Op::kFloorMod, flat, idx_const(64))), (Interval{0, 63}));
-  EXPECT_EQ(bounds(make_expr(Op::kSub, i, j)), (Interval{-9, 63}));
+  EXPECT_EQ(bounds(flat), (IntRange{0, 639}));
+  EXPECT_EQ(bounds(make_expr(Op::kFloorDiv, flat, idx_const(64))), (IntRange{0, 9}));
+  EXPECT_EQ(bounds(make_expr(Op::kFloorMod, flat, idx_const(64))), (IntRange{0, 63}));
+  EXPECT_EQ(bounds(make_expr(Op::kSub, i, j)), (IntRange{-9, 63}));
   EXPECT_EQ(bounds(make_expr(Op::kFloorDiv, make_expr(Op::kSub, i, j), idx_const(4))),
-            (Interval{-3, 15}));
-  EXPECT_EQ(bounds(make_cast(flat, DType::kI32)), (Interval{0, 639}));
-  EXPECT_EQ(bounds(make_cast(flat, DType::kU8)), (Interval{0, 255}));
-  EXPECT_EQ(bounds(unknown(0, DType::kI16)), (Interval{-32768, 32767}));
-  EXPECT_EQ(bounds(make_scalar(0, 3, 17)), (Interval{3, 17}));
+            (IntRange{-3, 15}));
+  EXPECT_EQ(bounds(make_cast(flat, DType::kI32)), (IntRange{0, 639}));
+  EXPECT_EQ(bounds(make_cast(flat, DType::kU8)), (IntRange{0, 255}));
+  EXPECT_EQ(bounds(unknown(0, DType::kI16)), (IntRange{-32768, 32767}));
+  EXPECT_EQ(bounds(make_scalar(0, 3, 17)), (IntRange{3, 17}));
 }
 
 TEST(Bounds, SaturateAndProveNothingBeyond) {
@@ -121,15 +121,15 @@ TEST(Bounds, SaturateAndProveNothingBeyond) {
   const Node sum = make_expr(Op::kAdd, large, i);
   EXPECT_EQ(bounds(sum).max, INT64_MAX);
   EXPECT_FALSE(bounds(sum).has_max());
-  EXPECT_EQ(bounds(make_expr(Op::kLt, sum, idx_const(INT64_MAX))), (Interval{0, 1}));
+  EXPECT_EQ(bounds(make_expr(Op::kLt, sum, idx_const(INT64_MAX))), (IntRange{0, 1}));
   // A wrapped 64-bit sum may be anything.
   const Node wrapped = make_expr(Op::kAdd, unknown(0, DType::kI64), int_const(DType::kI64, 1));
-  EXPECT_EQ(bounds(wrapped), Interval{});
+  EXPECT_EQ(bounds(wrapped), IntRange{});
   // u64 constants above INT64_MAX compare as large.
   const Node huge = bits_const(DType::kU64, ~uint64_t{0});
-  EXPECT_EQ(bounds(make_expr(Op::kLt, bits_const(DType::kU64, 5), huge)), (Interval{1, 1}));
+  EXPECT_EQ(bounds(make_expr(Op::kLt, bits_const(DType::kU64, 5), huge)), (IntRange{1, 1}));
   EXPECT_EQ(bounds(make_expr(Op::kEq, huge, bits_const(DType::kU64, 1ULL << 63))),
-            (Interval{0, 1}));
+            (IntRange{0, 1}));
   EXPECT_EQ(low_of(DType::kU64), 0);
 }
 
@@ -138,12 +138,12 @@ TEST(Bounds, WalkDeepChainsAndTakeAssumptions) {
   const Node one = make_axis(1, 2, AxisKind::kPar);
   for (int step = 0; step < 100000; ++step)
     sum = make_expr(Op::kAdd, sum, one);
-  EXPECT_EQ(bounds(sum), (Interval{0, 100001}));
+  EXPECT_EQ(bounds(sum), (IntRange{0, 100001}));
 
   BoundsMemo memo;
   memo.assume(one, {1, 5});
-  EXPECT_EQ(memo.bounds(one), (Interval{1, 1}));
-  EXPECT_EQ(memo.bounds(make_expr(Op::kAdd, one, idx_const(2))), (Interval{3, 3}));
+  EXPECT_EQ(memo.bounds(one), (IntRange{1, 1}));
+  EXPECT_EQ(memo.bounds(make_expr(Op::kAdd, one, idx_const(2))), (IntRange{3, 3}));
 }
 
 }  // namespace

@@ -285,7 +285,7 @@ void check(const Node& original, const std::vector<Node>& leaves, uint64_t seed,
                                    << text(simplified) << " -> " << text(again);
   ASSERT_LE(simplifier.size(simplified), simplifier.size(original))
       << "seed " << seed << ": " << text(original) << " -> " << text(simplified);
-  const Interval range = bounds(simplified);
+  const IntRange range = bounds(simplified);
   for (ScalarBits value : after) {
     ASSERT_TRUE(range.contains(static_cast<int64_t>(value))) << "seed " << seed << text(simplified);
   }
