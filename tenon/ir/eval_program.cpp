@@ -229,8 +229,9 @@ void EvalProgram::step(EvalState& state, const EvalInstr& instr) const {
     slots[instr.dst] =
         instr.gated && slots[instr.srcs[1]] == 0
             ? slots[instr.srcs[2]]
-            : read_element(state.element(instr.buffer, &load_slots_[instr.srcs[0]], "read of"),
-                           instr.dtype);
+            : read_element(
+                  state.element(instr.buffer, load_slots_.data() + instr.srcs[0], "read of"),
+                  instr.dtype);
   } else if (instr.op == Op::kCast) {
     slots[instr.dst] = eval_cast(slots[instr.srcs[0]], instr.dtype, instr.to);
   } else if (instr.op == Op::kBitcast) {

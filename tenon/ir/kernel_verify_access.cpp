@@ -104,7 +104,8 @@ class Distinct {
       std::optional<Affine> form = affine_of(expr);
       if (!form) return false;
       for (const auto& [atom, coefficient] : form->terms) {
-        if (atom.op() != Op::kAxis && atom.op() != Op::kScalar) return false;
+        const bool is_small = std::abs(coefficient) < (int64_t{1} << 40);
+        if ((atom.op() != Op::kAxis && atom.op() != Op::kScalar) || !is_small) return false;
       }
       forms.push_back(std::move(*form));
     }

@@ -86,6 +86,16 @@ void verify_axes(Verifying& v) {
 
 // --- V5: group bytes and lanes within the Target -------------------------------------------------
 
+namespace {
+
+int64_t add_saturating(int64_t sum, int64_t count, int64_t size) {
+  const bool overflows =
+      __builtin_mul_overflow(count, size, &count) || __builtin_add_overflow(sum, count, &sum);
+  return overflows ? INT64_MAX : sum;
+}
+
+}  // namespace
+
 void verify_target(Verifying& v) {
   if (v.target == nullptr) return;
   int64_t lanes = 1;
@@ -98,16 +108,21 @@ void verify_target(Verifying& v) {
   }
   // What is alive at once: the allocs before a statement in the bodies around it.
   int64_t most = 0;
-  std::vector<int64_t> bytes_of_body(v.sites.size() + 1, 0);  // by parent + 1, so far
-  for (size_t site = 0; site < v.sites.size(); ++site) {
-    const auto* alloc = std::get_if<Alloc>(&v.sites[site].stmt->node);
+  std::vector<int64_t> bytes_of_body(2 * (v.sites.size() + 1), 0);  // so far
+  const auto body_of = [](const Site& site) {
+    return static_cast<size_t>(2 * (site.parent + 1) + (site.in_else ? 1 : 0));
+  };
+  for (const Site& site : v.sites) {
+    const auto* alloc = std::get_if<Alloc>(&site.stmt->node);
     if (alloc == nullptr || v.buffer(alloc->buffer).scope != Scope::kGroup) continue;
     const BufferDecl& decl = v.buffer(alloc->buffer);
-    bytes_of_body[static_cast<size_t>(v.sites[site].parent + 1)] +=
-        layout_num_elements(decl) * dtype_size_bytes(decl.dtype);
-    int64_t alive = bytes_of_body[0];
-    for (const size_t outer : v.enclosing(site))
-      alive += bytes_of_body[outer + 1];
+    int64_t& here = bytes_of_body[body_of(site)];
+    here = add_saturating(here, layout_num_elements(decl), dtype_size_bytes(decl.dtype));
+    int64_t alive = here;
+    for (int at = site.parent; at >= 0; at = v.sites[static_cast<size_t>(at)].parent) {
+      const int64_t outer = bytes_of_body[body_of(v.sites[static_cast<size_t>(at)])];
+      alive = add_saturating(alive, outer, 1);
+    }
     most = std::max(most, alive);
   }
   if (most > v.target->max_local_bytes) {

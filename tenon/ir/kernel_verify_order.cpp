@@ -15,12 +15,15 @@ namespace {
 
 class Written {
  public:
-  explicit Written(Verifying& v) : v_(v) {}
+  explicit Written(Verifying& v) : v_(v) {
+    for (const Site& site : v.sites)
+      accesses_.push_back(accesses_of(*site.stmt));
+  }
 
   void verify() {
     for (size_t site = 0; site < v_.sites.size(); ++site) {
       std::vector<bool> reported(v_.kernel.buffers.size(), false);
-      for (const Access& access : accesses_of(*v_.sites[site].stmt)) {
+      for (const Access& access : accesses_[site]) {
         const auto number = static_cast<size_t>(access.buffer);
         verify_alive(site, access.buffer);
         if (access.is_write || reported[number] || has_outer_value(access.buffer)) continue;
@@ -72,7 +75,7 @@ class Written {
     bool may_be_written = false;
     for (size_t other = 0; other < v_.sites.size(); ++other) {
       if (other == site) continue;
-      for (const Access& write : accesses_of(*v_.sites[other].stmt)) {
+      for (const Access& write : accesses_[other]) {
         if (!write.is_write || write.buffer != read.buffer) continue;
         if (other < site && proves(other, write, site, read)) return false;
         may_be_written = may_be_written || other < site || share_a_loop(other, site);
@@ -169,10 +172,10 @@ class Written {
         steps.emplace_back(coefficient, axis_extent(atom));
       }
       std::sort(steps.begin(), steps.end());
-      int64_t span = 0;
+      __int128 span = 0;
       for (const auto& [step, extent] : steps) {
         if (step > span + 1) return false;
-        span += step * (extent - 1);
+        span += static_cast<__int128>(step) * (extent - 1);
       }
       const Interval rest = bounds.bounds(make_expr(Op::kSub, read.index[dim], base));
       if (rest.low < 0 || rest.high > span) return false;
@@ -181,6 +184,7 @@ class Written {
   }
 
   Verifying& v_;
+  std::vector<std::vector<Access>> accesses_;  // by site
 };
 
 }  // namespace

@@ -139,7 +139,9 @@ TEST(KernelVerify, V5TheTargetHoldsIt) {
   target.max_local_bytes = 100;
   target.max_arguments = 1;
   const Kernel kernel =
-      parse_kernel(nest("if g < 1 { alloc s: f32[20] group } alloc t: f32[26] group"), "t");
+      parse_kernel(nest("if g < 1 { alloc s: f32[20] group } else { alloc u: f32[25] group } "
+                        "alloc t: f32[13] group if g < 1 { alloc w: f32[13] group }"),
+                   "t");
   expect_found(kernel, KernelStage::kNest, "V5", Severity::kError, {"4 lanes", "2"}, &target);
   target.max_lanes = 4;
   expect_found(kernel, KernelStage::kNest, "V5", Severity::kError, {"104 bytes", "100"}, &target);
