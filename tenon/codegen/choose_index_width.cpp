@@ -7,6 +7,8 @@
 #include "tenon/base/error.h"
 #include "tenon/ir/kernel_walk.h"
 #include "tenon/rules/bounds.h"
+#include "tenon/rules/decompose.h"
+#include "tenon/rules/rewrite.h"
 
 namespace tenon {
 DType choose_index_width(const Kernel& nest, const Target& target) {
@@ -19,7 +21,7 @@ DType choose_index_width(const Kernel& nest, const Target& target) {
   int64_t high = 0;
   for (const Node& node : topological_order(roots)) {
     if (node.dtype() != DType::kIdx) continue;
-    const Interval interval = memo.bounds(node);
+    const IntRange interval = memo.bounds(node);
     // A loaded index is cast to idx before it is clipped or gated; its dtype's own width decides.
     if (node.op() == Op::kCast && dtype_bits(node.src(0).dtype()) == 64) high = INT64_MAX;
     TENON_CHECK(interval.is_bounded() || node.op() == Op::kCast, ErrorCode::kUnsupported,
@@ -35,6 +37,30 @@ DType choose_index_width(const Kernel& nest, const Target& target) {
               nest.name, "' needs indices from ", low, " to ", high,
               "; the device has 32-bit indices only. Split the tensor");
   return DType::kI64;
+}
+
+Kernel give_indices_width(const Kernel& nest, DType width) {
+  Kernel result = nest;
+  Rewriter rewriter;
+  BoundsMemo memo;
+  const auto typed = [&](const Node& node) -> Node {
+    const bool is_leaf = node.srcs().empty();
+    if (node.op() == Op::kCast) {
+      const Node& value = node.src(0);
+      const DType to = node.dtype() == DType::kIdx ? width : node.dtype();
+      return value.dtype() == to ? value : make_cast(value, to);
+    }
+    if (node.dtype() != DType::kIdx) return node;
+    if (is_const(node)) return int_const(width, idx_value(node));
+    if (is_leaf) return make_cast(node, width);
+    if (node.op() == Op::kFloorDiv) return decompose_floordiv(node.src(0), node.src(1), memo);
+    if (node.op() == Op::kFloorMod) return decompose_floormod(node.src(0), node.src(1), memo);
+    return make_expr(node.op(), node.srcs());
+  };
+  for_each_mutable_stmt(result.body, [&](Stmt& stmt) {
+    rewrite_exprs(stmt, [&](const Node& expr) { return rewriter.run(expr, typed); });
+  });
+  return result;
 }
 
 }  // namespace tenon

@@ -3,7 +3,7 @@
 #include "tenon/codegen/emit_expr.h"
 
 #include "tenon/base/error.h"
-#include "tenon/rules/simplify_index.h"
+#include "tenon/ir/eval_op.h"
 
 namespace tenon {
 namespace {
@@ -34,10 +34,23 @@ Node ExprEmitter::at_instance(const Node& expr) const {
 }
 
 int64_t ExprEmitter::constant_index(const Node& index) const {
-  const Node value = simplify_index(at_instance(index));
-  TENON_ASSERT(is_const(value), "emit_linear: a register buffer of '", nest_.name,
-               "' is indexed by a loop");
-  return idx_value(value);
+  const Node root = at_instance(index);
+  std::unordered_map<const void*, ScalarBits> values;
+  for (const Node& node : topological_order(std::span(&root, 1))) {
+    std::vector<ScalarBits> args;
+    for (const Node& src : node.srcs())
+      args.push_back(values.at(src.id()));
+    if (is_const(node)) {
+      values.emplace(node.id(), const_bits(node));
+    } else if (node.op() == Op::kCast) {
+      values.emplace(node.id(), eval_cast(args[0], node.src(0).dtype(), node.dtype()));
+    } else {
+      TENON_ASSERT(is_elementwise(node.op()), "emit_linear: a register buffer of '", nest_.name,
+                   "' is indexed by a loop");
+      values.emplace(node.id(), eval_op(node.op(), node.src(node.srcs().size() - 1).dtype(), args));
+    }
+  }
+  return static_cast<int64_t>(values.at(root.id()));
 }
 
 ValueId ExprEmitter::reg_value(int buffer, int64_t element) {
@@ -86,9 +99,7 @@ ValueId ExprEmitter::emit(const Node& expr) {
 }
 
 ValueId ExprEmitter::emit_node(const Node& node) {
-  const bool is_index = node.dtype() == DType::kIdx;
   if (node.op() == Op::kConst) {
-    if (is_index) return index_constant(idx_value(node));
     return builder_.constant(value_type(node.dtype()), const_bits(node));
   }
   if (node.op() == Op::kAxis) return axes_.at(axis_id(node));
@@ -97,11 +108,9 @@ ValueId ExprEmitter::emit_node(const Node& node) {
   if (node.op() == Op::kCast) {
     const ValueId value = value_of(node.src(0));
     const DType from = node.src(0).dtype() == DType::kIdx ? index_ : node.src(0).dtype();
-    const DType to = is_index ? index_ : node.dtype();
-    return from == to ? value : builder_.cast(value, to);
+    return from == node.dtype() ? value : builder_.cast(value, node.dtype());
   }
   if (node.op() == Op::kBitcast) return builder_.bitcast(value_of(node.src(0)), node.dtype());
-  if (node.src(0).dtype() == DType::kIdx || is_index) return emit_index_op(node);
   TENON_ASSERT(has_level(node.op(), kLinearLevel), "emit_linear: '", op_name(node.op()),
                "' was not decomposed");
   if (node.srcs().size() == 1) return builder_.unary(node.op(), value_of(node.src(0)));
@@ -124,35 +133,6 @@ ValueId ExprEmitter::emit_load(const Node& load) {
   const LinearType type = value_type(load.dtype());
   if (!parts.gated) return builder_.load(type, pointer, index);
   return builder_.gated_load(type, pointer, index, value_of(parts.gate), value_of(parts.alt));
-}
-
-ValueId ExprEmitter::emit_index_op(const Node& node) {
-  const ValueId a = value_of(node.src(0));
-  const ValueId b = value_of(node.src(1));
-  if (node.op() == Op::kFloorDiv || node.op() == Op::kFloorMod) {
-    return emit_floor_division(node, a, b);
-  }
-  if (node.op() == Op::kNe) return builder_.unary(Op::kNot, builder_.binary(Op::kEq, a, b));
-  if (node.op() == Op::kWhere) return builder_.ternary(Op::kWhere, a, b, value_of(node.src(2)));
-  return builder_.binary(node.op(), a, b);
-}
-
-// Linear div and mod truncate: the same where neither side is negative; else corrected.
-ValueId ExprEmitter::emit_floor_division(const Node& node, ValueId a, ValueId b) {
-  const bool is_div = node.op() == Op::kFloorDiv;
-  const bool is_natural =
-      bounds_.bounds(node.src(0)).min >= 0 && bounds_.bounds(node.src(1)).min >= 0;
-  if (is_natural) return builder_.binary(is_div ? Op::kDiv : Op::kMod, a, b);
-  const ValueId zero = index_constant(0);
-  const ValueId quotient = builder_.binary(Op::kDiv, a, b);
-  const ValueId rest = builder_.binary(Op::kMod, a, b);
-  const ValueId is_rest = builder_.unary(Op::kNot, builder_.binary(Op::kEq, rest, zero));
-  const ValueId signs = builder_.binary(Op::kXor, builder_.binary(Op::kLt, rest, zero),
-                                        builder_.binary(Op::kLt, b, zero));
-  const ValueId is_short = builder_.binary(Op::kAnd, is_rest, signs);
-  const ValueId lower = is_div ? builder_.binary(Op::kSub, quotient, index_constant(1))
-                               : builder_.binary(Op::kAdd, rest, b);
-  return builder_.ternary(Op::kWhere, is_short, lower, is_div ? quotient : rest);
 }
 
 }  // namespace tenon

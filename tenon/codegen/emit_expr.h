@@ -10,7 +10,6 @@
 
 #include "tenon/ir/kernel.h"
 #include "tenon/ir/linear.h"
-#include "tenon/rules/bounds.h"
 
 namespace tenon {
 
@@ -46,11 +45,6 @@ class ExprEmitter {
  private:
   ValueId emit_node(const Node& node);
   ValueId emit_load(const Node& load);
-  ValueId emit_index_op(const Node& node);
-  ValueId emit_floor_division(const Node& node, ValueId a, ValueId b);
-  ValueId index_constant(int64_t value) {
-    return builder_.constant(value_type(index_), static_cast<uint64_t>(value));
-  }
   ValueId value_of(const Node& node) const { return values_.at(node); }
   void remember(const Node& node, ValueId value);
   Node at_instance(const Node& expr) const;
@@ -58,7 +52,6 @@ class ExprEmitter {
   const Kernel& nest_;
   LinearBuilder& builder_;
   DType index_;
-  BoundsMemo bounds_;
   std::unordered_map<int, ValueId> pointers_;
   std::unordered_map<int64_t, ValueId> scalars_;
   std::unordered_map<int64_t, ValueId> axes_;

@@ -25,8 +25,8 @@ class Pipeline {
   void after(std::string_view pass, const Kernel& kernel, KernelStage stage) const {
     if (options_.on_kernel) options_.on_kernel(pass, kernel);
     if (options_.verify) {
-      with_context([&] { check_kernel(kernel, stage); }, "verifying kernel '", kernel.name,
-                   "' after ", pass);
+      with_context([&] { check_kernel(kernel, stage, &target_); }, "verifying kernel '",
+                   kernel.name, "' after ", pass);
     }
   }
 
@@ -41,7 +41,7 @@ class Pipeline {
   LinearProgram run(const Kernel& kernel) const {
     TENON_CHECK(!kernel.is_nest, ErrorCode::kInvalidArgument, "lower_kernel: '", kernel.name,
                 "' is a nest already; give a kernel");
-    after("schedule", kernel, KernelStage::kKernel);
+    after("schedule", kernel, KernelStage::kComps);
     const Kernel split = split_root(kernel);
     const Plan plan = options_.plan ? *options_.plan : choose_plan(split, target_);
     if (const auto reason = check_plan(split, plan, target_)) {
@@ -58,7 +58,10 @@ class Pipeline {
     after("decompose", nest, KernelStage::kNest);
     nest = flatten_indices(nest);
     after("flatten_indices", nest, KernelStage::kNest);
-    LinearProgram program = emit_linear(nest, choose_index_width(nest, target_));
+    const DType width = choose_index_width(nest, target_);
+    nest = give_indices_width(nest, width);
+    after("give_indices_width", nest, KernelStage::kFlat);
+    LinearProgram program = emit_linear(nest, width);
     after("emit_linear", program, false);
     program = clean_linear(program);
     after("clean_linear", program, true);
