@@ -180,7 +180,8 @@ void ExprEvaluator::run_step(const Step& step, std::vector<std::vector<ScalarBit
 
 void ExprEvaluator::run_block(std::span<const ScalarBits* const> columns, size_t count,
                               ScalarBits* output) const {
-  std::vector<std::vector<ScalarBits>> slots(steps_.size(), std::vector<ScalarBits>(kBlock));
+  std::vector<std::vector<ScalarBits>> slots(steps_.size(),
+                                             std::vector<ScalarBits>(std::min(kBlock, count)));
   std::vector<const ScalarBits*> moved(columns.begin(), columns.end());
   for (size_t done = 0; done < count; done += kBlock) {
     const size_t size = std::min(kBlock, count - done);

@@ -346,6 +346,8 @@ TEST(Embeds, AgreesWithRoundTripsOfAllValues) {
         is_exact &= is_nan ? is_float(to) : back == value;
         // Between integers a round trip of wrapping casts proves nothing: the number must be kept.
         if (!is_float(from) && !is_float(to)) is_exact &= there == value;
+        const bool is_negative = is_signed_int(from) && static_cast<int64_t>(value) < 0;
+        if (is_negative && is_unsigned_int(to)) is_exact = false;
       }
       EXPECT_EQ(embeds(from, to), is_exact) << dtype_name(from) << " in " << dtype_name(to);
     }
