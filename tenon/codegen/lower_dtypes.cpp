@@ -2,10 +2,39 @@
 
 #include "tenon/codegen/lower_dtypes.h"
 
-namespace tenon {
+#include "tenon/base/error.h"
+#include "tenon/ir/kernel_walk.h"
+#include "tenon/rules/lower_dtypes.h"
 
-Kernel lower_dtypes(const Kernel& nest, const Target&) {
-  return nest;
+namespace tenon {
+namespace {
+
+// A combining Comp in a dtype that memory holds as something else becomes a plain `set`, so that
+// the combining op is lowered like every other.
+void spell_out_combine(Comp& comp, const BufferDecl& dst) {
+  comp.value = make_expr(*comp.combine, make_load(comp.dst, dst.dtype, comp.index), comp.value);
+  comp.combine.reset();
+}
+
+}  // namespace
+
+Kernel lower_dtypes(const Kernel& nest, const Target& target) {
+  Kernel result = nest;
+  DTypeLowering lowering(target);
+  for_each_mutable_stmt(result.body, [&](Stmt& stmt) {
+    auto* comp = std::get_if<Comp>(&stmt.node);
+    if (comp == nullptr) return;
+    const BufferDecl& dst = nest.buffers[static_cast<size_t>(comp->dst)];
+    with_context(
+        [&] {
+          if (comp->combine && !target.can_compute(dst.dtype)) spell_out_combine(*comp, dst);
+          comp->value = lowering.run_to_storage(comp->value);
+        },
+        "lowering the dtypes of kernel '", nest.name, "'");
+  });
+  for (BufferDecl& buffer : result.buffers)
+    buffer.dtype = storage_dtype(buffer.dtype, target);
+  return result;
 }
 
 }  // namespace tenon

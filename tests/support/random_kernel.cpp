@@ -23,7 +23,7 @@ class Generator {
 
   RandomKernel run() {
     const std::vector<DType> dtypes{DType::kF32, DType::kF32, DType::kI32, DType::kF64, DType::kI64,
-                                    DType::kU8,  DType::kI8};
+                                    DType::kU8,  DType::kI8,  DType::kF16, DType::kBF16};
     dtype_ = dtypes[below(dtypes.size())];
     Kernel& kernel = result_.kernel;
     kernel.name = "random";
