@@ -83,7 +83,7 @@ class Realizer {
       const ScheduledBuffer& buffer = schedule_.buffers[i];
       if (buffer.is_given) {
         buffers_[i] = known_.at(buffer.node.id())->buffer();
-      } else if (array_size_bytes(buffer.dtype, buffer.shape) == 0) {
+      } else if (dense_size_bytes(buffer.dtype, buffer.shape) == 0) {
         buffers_[i] = devices_[i]->allocate(0);  // no call writes it
       }
     }
@@ -153,7 +153,7 @@ class Realizer {
   Buffer make_output(const ScheduledCall& call) {
     const auto number = static_cast<size_t>(call.buffers[0]);
     const ScheduledBuffer& buffer = schedule_.buffers[number];
-    buffers_[number] = devices_[number]->allocate(array_size_bytes(buffer.dtype, buffer.shape));
+    buffers_[number] = devices_[number]->allocate(dense_size_bytes(buffer.dtype, buffer.shape));
     return buffers_[number];
   }
 

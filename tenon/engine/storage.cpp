@@ -31,7 +31,7 @@ Ref<Storage> storage_of(const Node& node) {
   return Ref<Storage>(dynamic_cast<Storage*>(value.get()));
 }
 
-int64_t array_size_bytes(DType dtype, ShapeView shape) {
+int64_t dense_size_bytes(DType dtype, ShapeView shape) {
   constexpr int64_t kMaxElements = int64_t{1} << 58;
   const int64_t count = num_elements(shape);
   TENON_CHECK(count <= kMaxElements, ErrorCode::kInvalidArgument, "an array of shape ",
@@ -65,7 +65,7 @@ RealizeStats total_stats() {
 Node buffer_from_bytes(EngineDevice& device, DType dtype, ShapeView shape,
                        std::span<const std::byte> bytes) {
   check_not_forked();
-  const int64_t size_bytes = array_size_bytes(dtype, shape);
+  const int64_t size_bytes = dense_size_bytes(dtype, shape);
   TENON_CHECK(std::cmp_equal(bytes.size(), size_bytes), ErrorCode::kInvalidArgument,
               "buffer from bytes: shape ", format_shape(shape), " of ", dtype_long_name(dtype),
               " takes ", size_bytes, " bytes; ", bytes.size(), " are given");

@@ -37,7 +37,7 @@ class Storage final : public Attachment {
 Ref<Storage> storage_of(const Node& node);
 
 /// Bytes of a dense array; throws kInvalidArgument beyond 2^62.
-int64_t array_size_bytes(DType dtype, ShapeView shape);
+int64_t dense_size_bytes(DType dtype, ShapeView shape);
 
 void add_stats(RealizeStats& sum, const RealizeStats& part);
 /// Adds to what total_stats() gives; safe from any thread.
