@@ -88,7 +88,7 @@ std::vector<std::string> with_exponents(const std::vector<double>& values, DType
       continue;
     }
     std::string text = to_text(value, std::chars_format::scientific, fraction);
-    if (fraction == 0) text.insert(text.find('e'), ".");
+    if (fraction == 0) text.insert(text.find('e'), 1, '.');
     texts.push_back(text);
   }
   return texts;
