@@ -1,6 +1,6 @@
 // Compiler: kernel sources to binary, the part of the device contract between a renderer's text and
-// a ProgramObject's payload. Implemented by backends, called by engine/. SPDX-License-Identifier:
-// MIT
+// a ProgramObject's payload. Implemented by backends, called by engine/.
+// SPDX-License-Identifier: MIT
 
 #pragma once
 

@@ -29,6 +29,8 @@ struct DeviceTable {
   std::map<std::string, EngineDevice*> by_name;  // canonical names and others once used
   std::atomic<int64_t> forks = 0;
   std::atomic<int64_t> forks_at_first_open = -1;
+  std::string default_setting;             // value of DEV that default_device belongs to
+  EngineDevice* default_device = nullptr;  // null: not opened yet
 };
 
 DeviceTable& table() {
@@ -192,13 +194,25 @@ EngineDevice& open_device(std::string_view name) {
 
 EngineDevice& default_device() {
   if (thread_default() != nullptr) return *thread_default();
+  check_not_forked();
   const std::string setting = setting_string(Setting::kDevice);
-  if (setting.empty()) return open_device(built_in_default());
+  std::string name;
   {
     const std::lock_guard lock(table().mutex);
-    parse_device_list(setting, known_names());  // a misspelt second entry is an error too
+    if (table().default_device != nullptr && table().default_setting == setting) {
+      return *table().default_device;
+    }
+    // All entries are checked: a misspelt second one is an error too.
+    if (!setting.empty()) parse_device_list(setting, known_names());
+    name = setting.empty()
+               ? built_in_default()
+               : std::string(trim(std::string_view(setting).substr(0, setting.find(';'))));
   }
-  return open_device(trim(std::string_view(setting).substr(0, setting.find(';'))));
+  EngineDevice& device = open_device(name);
+  const std::lock_guard lock(table().mutex);
+  table().default_setting = setting;
+  table().default_device = &device;
+  return device;
 }
 
 ScopedDefaultDevice::ScopedDefaultDevice(EngineDevice& device)

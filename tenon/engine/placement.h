@@ -1,5 +1,5 @@
-// Which device each buffer of a schedule lives on. Called by realize.cpp. SPDX-License-Identifier:
-// MIT
+// Which device each buffer of a schedule lives on. Called by realize.cpp.
+// SPDX-License-Identifier: MIT
 
 #pragma once
 

@@ -102,6 +102,7 @@ void store(CompileCache& cache, const Hash128& key, const ProgramObject& object,
 
 /// Writes a source into a folder of the cache for people to read; empty if that does not work.
 std::string keep_source(std::string_view folder, const KernelSource& source) {
+  if (!setting_bool(Setting::kCache)) return {};
   try {
     const std::string path = concat(setting_string(Setting::kCacheDir), "/", folder);
     create_folders(path);

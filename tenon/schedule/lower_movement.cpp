@@ -144,7 +144,7 @@ class Lowering {
     }
     root_index_ = view.index;
     // A stored reduction is its own tmp plus a copy (and cast) of it; both are one kernel.
-    const Node top = is_explicit(root_.op()) ? root_.src(0) : root_;
+    const Node top = is_explicit(root_.op()) ? root_.srcs().back() : root_;  // assign: its value
     Comp last{.dst = 0, .index = view.index, .axes = axes};
     last.value = lower(top, view);
     result_.kernel.body.push_back(Stmt{std::move(last)});

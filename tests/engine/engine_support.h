@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tenon/base/settings.h"
-#include "tenon/engine/engine.h"
+#include "tenon/engine/engine_device.h"
 #include "tenon/engine/memory_checks.h"
 #include "tenon/ir/tensor_ops.h"
 #include "tests/support/temp_folder.h"
@@ -53,6 +53,10 @@ std::vector<T> realized(const Node& node, RealizeStats* stats = nullptr) {
   const Node nodes[] = {node};
   realize(nodes, nullptr, stats);
   return values_of<T>(node);
+}
+
+inline int64_t used_bytes_of(EngineDevice& device) {
+  return device.pool().used_bytes();
 }
 
 /// An empty cache folder of its own, poisoned outputs and guards around every buffer.

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -23,7 +24,8 @@ class Realize : public EngineTest {};
 /// Values that differ from each other and are exact in f32.
 std::vector<float> ramp(size_t count, float scale, float start) {
   std::vector<float> values;
-  for (size_t i = 0; i < count; ++i) values.push_back(start + scale * static_cast<float>(i % 509));
+  for (size_t i = 0; i < count; ++i)
+    values.push_back(start + scale * static_cast<float>(i % 509));
   return values;
 }
 
@@ -36,9 +38,259 @@ TEST_F(Realize, AddsArraysOfEverySizeAroundTheVectorWidth) {
     RealizeStats stats;
     const auto got = realized<float>(sum, &stats);
     ASSERT_EQ(got.size(), a.size());
-    for (size_t i = 0; i < got.size(); ++i) ASSERT_EQ(got[i], a[i] + b[i]) << size << ", " << i;
+    for (size_t i = 0; i < got.size(); ++i)
+      ASSERT_EQ(got[i], a[i] + b[i]) << size << ", " << i;
     EXPECT_EQ(stats.kernels, 1);
   }
+}
+
+/// x + x for every arithmetic dtype, integers wrapping.
+template <typename T>
+void expect_sums_wrap() {
+  std::vector<T> x;
+  for (int i = 0; i < 100; ++i)
+    x.push_back(static_cast<T>(i * 37 - 1500 + (i % 3 == 0 ? 90 : 0)));
+  x.push_back(std::numeric_limits<T>::max());
+  x.push_back(std::numeric_limits<T>::lowest());
+  const Node node = buffer_of(x, {102});
+  const Node one = buffer_of(std::vector<T>(102, T{1}), {102});
+  const auto got = realized<T>(tensor_binary(Op::kSub, tensor_binary(Op::kAdd, node, node), one));
+  for (size_t i = 0; i < x.size(); ++i) {
+    T expected{};
+    if constexpr (std::is_integral_v<T>) {
+      const auto wide = static_cast<uint64_t>(x[i]);
+      expected = static_cast<T>(wide + wide - 1);
+    } else {
+      expected = x[i] + x[i] - T{1};
+    }
+    ASSERT_EQ(got[i], expected) << i;
+  }
+}
+
+TEST_F(Realize, EveryArithmeticDtypeWraps) {
+  expect_sums_wrap<int8_t>();
+  expect_sums_wrap<int16_t>();
+  expect_sums_wrap<int32_t>();
+  expect_sums_wrap<int64_t>();
+  expect_sums_wrap<uint8_t>();
+  expect_sums_wrap<uint16_t>();
+  expect_sums_wrap<uint32_t>();
+  expect_sums_wrap<uint64_t>();
+  expect_sums_wrap<float>();
+  expect_sums_wrap<double>();
+}
+
+TEST_F(Realize, ReducesOverEachAxis) {
+  const int64_t rows = 37;
+  const int64_t columns = 53;
+  const auto x = ramp(static_cast<size_t>(rows * columns), 0.25f, -20.0f);  // sums are exact
+  const Node node = buffer_of(x, {rows, columns});
+  for (const int64_t axis : {0, 1}) {
+    const int64_t axes[] = {axis};
+    const auto sum = realized<float>(tensor_reduce(Op::kAdd, node, axes, DType::kF32));
+    const auto max = realized<float>(tensor_reduce(Op::kMax, node, axes, DType::kF32));
+    const int64_t kept = axis == 0 ? columns : rows;
+    ASSERT_EQ(sum.size(), static_cast<size_t>(kept));
+    for (int64_t i = 0; i < kept; ++i) {
+      float expected_sum = 0;
+      float expected_max = -std::numeric_limits<float>::infinity();
+      for (int64_t j = 0; j < rows * columns / kept; ++j) {
+        const auto at = static_cast<size_t>(axis == 0 ? j * columns + i : i * columns + j);
+        expected_sum += x[at];
+        expected_max = std::max(expected_max, x[at]);
+      }
+      ASSERT_EQ(sum[static_cast<size_t>(i)], expected_sum) << axis << " " << i;
+      ASSERT_EQ(max[static_cast<size_t>(i)], expected_max) << axis << " " << i;
+    }
+  }
+}
+
+TEST_F(Realize, ViewsReadTheRightPlaces) {
+  const auto x = ramp(60, 1.0f, 3.0f);
+  const Node node = buffer_of(x, {5, 12});
+  // Transposed, its rows reversed, one row and column of padding (value -7), then columns 1 to 4.
+  const int64_t axes[] = {1, 0};
+  const int64_t flips[] = {1, 0};
+  const int64_t before[] = {1, 0};
+  const int64_t after[] = {0, 1};
+  const int64_t begin[] = {0, 1};
+  const int64_t end[] = {13, 5};
+  Node view = tensor_flip(tensor_permute(node, axes), flips);
+  view = tensor_pad(view, before, after, 0xc0e00000);  // -7.0f
+  view = tensor_shrink(view, begin, end);
+  const auto got = realized<float>(view);
+  ASSERT_EQ(got.size(), 13u * 4u);
+  for (size_t i = 0; i < 13; ++i) {
+    for (size_t j = 0; j < 4; ++j) {
+      const float expected = i == 0 ? -7.0f : x[(j + 1) * 12 + (11 - (i - 1))];
+      ASSERT_EQ(got[i * 4 + j], expected) << i << "," << j;
+    }
+  }
+}
+
+TEST_F(Realize, MatmulIsAReductionOfAProduct) {
+  const int64_t m = 19;
+  const int64_t k = 33;
+  const int64_t n = 21;
+  const auto a = ramp(static_cast<size_t>(m * k), 1.0f, -100.0f);
+  const auto b = ramp(static_cast<size_t>(k * n), -1.0f, 50.0f);
+  const int64_t a_shape[] = {m, k, 1};
+  const int64_t b_shape[] = {1, k, n};
+  const int64_t full[] = {m, k, n};
+  const int64_t axes[] = {1};
+  const Node left = tensor_expand(tensor_reshape(buffer_of(a, {m, k}), a_shape), full);
+  const Node right = tensor_expand(tensor_reshape(buffer_of(b, {k, n}), b_shape), full);
+  RealizeStats stats;
+  const auto got = realized<float>(
+      tensor_reduce(Op::kAdd, tensor_binary(Op::kMul, left, right), axes, DType::kF32), &stats);
+  EXPECT_EQ(stats.kernels, 1);
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      double expected = 0;
+      for (int64_t l = 0; l < k; ++l) {
+        expected += static_cast<double>(a[static_cast<size_t>(i * k + l)]) *
+                    static_cast<double>(b[static_cast<size_t>(l * n + j)]);
+      }
+      ASSERT_EQ(static_cast<double>(got[static_cast<size_t>(i * n + j)]), expected)
+          << i << "," << j;
+    }
+  }
+}
+
+TEST_F(Realize, ConstantsScalarsAndEmptyArrays) {
+  const Node constant = tensor_const(DType::kI32, static_cast<uint64_t>(int64_t{-12}));
+  EXPECT_EQ(realized<int32_t>(constant), std::vector<int32_t>{-12});
+  const int64_t shape[] = {7};
+  const auto positions = realized<int64_t>(tensor_index(DType::kI64, shape, 0));
+  EXPECT_EQ(positions, (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6}));
+  const Node empty = buffer_of(std::vector<float>(), {3, 0});
+  RealizeStats stats;
+  EXPECT_TRUE(realized<float>(tensor_binary(Op::kMul, empty, empty), &stats).empty());
+  EXPECT_EQ(stats.kernels, 0);
+  // A sum over no elements is +0, bit for bit.
+  const int64_t axes[] = {1};
+  const Node sum = tensor_reduce(Op::kAdd, empty, axes, DType::kF32);
+  EXPECT_EQ(realized<uint32_t>(sum), (std::vector<uint32_t>{0, 0, 0}));
+}
+
+TEST_F(Realize, ValuesAreKeptAndGraphsStartThere) {
+  const Node x = buffer_of(ramp(100, 1.0f, 1.0f), {100});
+  const Node y = tensor_binary(Op::kMul, x, x);
+  RealizeStats stats;
+  realized<float>(y, &stats);
+  EXPECT_EQ(stats.kernels, 1);
+  realized<float>(y, &stats);
+  EXPECT_EQ(stats.kernels, 1);
+  const Node z = tensor_binary(Op::kAdd, y, x);
+  const auto got = realized<float>(z, &stats);
+  EXPECT_EQ(stats.kernels, 2);
+  EXPECT_EQ(got[9], 110.0f);
+  const Node leaf = realized_leaf(z);
+  EXPECT_EQ(leaf.op(), Op::kBuffer);
+  EXPECT_EQ(values_of<float>(leaf), got);
+  EXPECT_EQ(realized_leaf(leaf), leaf);
+  EXPECT_EQ(device_of(z), &default_device());
+  EXPECT_EQ(device_of(tensor_const(DType::kF32, 0)), nullptr);
+}
+
+TEST_F(Realize, SeveralOutputsAreOneSchedule) {
+  const Node x = buffer_of(ramp(64, 1.0f, 1.0f), {64});
+  const Node y = tensor_contiguous(tensor_binary(Op::kMul, x, x));
+  const Node nodes[] = {tensor_binary(Op::kAdd, y, x), tensor_binary(Op::kSub, y, x), x, y};
+  RealizeStats stats;
+  realize(nodes, nullptr, &stats);
+  EXPECT_EQ(stats.kernels, 3);
+  EXPECT_EQ(values_of<float>(nodes[0])[7], 72.0f);
+  EXPECT_EQ(values_of<float>(nodes[1])[7], 56.0f);
+  EXPECT_EQ(values_of<float>(nodes[3])[7], 64.0f);
+  const int64_t sum_ns = stats.schedule_ns + stats.lower_ns + stats.compile_ns + stats.load_ns +
+                         stats.copy_in_ns + stats.launch_ns + stats.kernel_ns + stats.copy_out_ns;
+  EXPECT_GT(sum_ns, 0);
+  EXPECT_GE(total_stats().kernels, 3);
+}
+
+TEST_F(Realize, AssignReadsTheOldValueAndKeepsEarlierOnes) {
+  const Node x = buffer_of<float>({1, 2, 3, 4}, {4});
+  const int64_t flips[] = {1};
+  const Node old_sum = tensor_binary(Op::kAdd, x, x);
+  realized<float>(old_sum);
+  // Each element reads another place of the buffer that is written.
+  const Node assigned = tensor_assign(x, tensor_binary(Op::kAdd, x, tensor_flip(x, flips)));
+  EXPECT_EQ(realized<float>(assigned), (std::vector<float>{5, 5, 5, 5}));
+  EXPECT_EQ(values_of<float>(x), (std::vector<float>{5, 5, 5, 5}));
+  EXPECT_EQ(values_of<float>(old_sum), (std::vector<float>{2, 4, 6, 8}));
+  RealizeStats stats;
+  realized<float>(assigned, &stats);  // done already: not once more
+  EXPECT_EQ(stats.kernels, 0);
+  const Node leaf = realized_leaf(assigned);
+  realized<float>(tensor_assign(leaf, tensor_binary(Op::kMul, leaf, x)));
+  EXPECT_EQ(values_of<float>(leaf), (std::vector<float>{25, 25, 25, 25}));
+  EXPECT_EQ(values_of<float>(assigned), (std::vector<float>{5, 5, 5, 5}));
+}
+
+TEST_F(Realize, CopiesBetweenDevices) {
+  EngineDevice& cpu = open_device("CPU");
+  EngineDevice& baseline = open_device("CPU:CLANG:x86_64");
+  const Node x = buffer_of<float>({1, -2, 3}, {3}, baseline);
+  const Node doubled = tensor_binary(Op::kAdd, x, x);
+  const Node moved = tensor_copy(doubled, device_number(cpu));
+  const Node result = tensor_binary(Op::kMul, moved, buffer_of<float>({10, 20, 30}, {3}, cpu));
+  EXPECT_EQ(device_of(doubled), &baseline);
+  EXPECT_EQ(device_of(result), &cpu);
+  EXPECT_EQ(realized<float>(result), (std::vector<float>{20, -80, 180}));
+  const Node same = tensor_copy(result, device_number(cpu));
+  EXPECT_EQ(realized<float>(same), (std::vector<float>{20, -80, 180}));
+  const Node mixed = tensor_binary(Op::kAdd, x, result);
+  EXPECT_ERROR(device_of(mixed), ErrorCode::kInvalidArgument, "two devices", "CPU:0:CLANG'",
+               "CPU:0:CLANG:x86_64", "to()");
+  const Node nodes[] = {mixed};
+  EXPECT_ERROR(realize(nodes), ErrorCode::kInvalidArgument, "two devices");
+}
+
+TEST_F(Realize, GraphsWithoutBuffersGoWhereTheyAreAsked) {
+  EngineDevice& baseline = open_device("CPU:CLANG:x86_64");
+  const int64_t shape[] = {5};
+  const Node nodes[] = {tensor_cast(tensor_index(DType::kI32, shape, 0), DType::kF32)};
+  realize(nodes, &baseline);
+  EXPECT_EQ(device_of(nodes[0]), &baseline);
+  EXPECT_EQ(values_of<float>(nodes[0]), (std::vector<float>{0, 1, 2, 3, 4}));
+}
+
+TEST_F(Realize, NodesWithoutAValueOrStorageAreErrors) {
+  const int64_t shape[] = {3};
+  const Node input = tensor_buffer(DType::kF32, shape);
+  const Node nodes[] = {tensor_binary(Op::kAdd, input, input)};
+  EXPECT_ERROR(realize(nodes), ErrorCode::kInvalidArgument, "no storage", "(3)", "float32");
+  EXPECT_ERROR(read_bytes(nodes[0]), ErrorCode::kInvalidArgument, "no value yet");
+  EXPECT_ERROR(realized_leaf(nodes[0]), ErrorCode::kInvalidArgument, "no value yet");
+  const std::vector<std::byte> bytes(11);
+  EXPECT_ERROR(buffer_from_bytes(default_device(), DType::kF32, shape, bytes),
+               ErrorCode::kInvalidArgument, "12 bytes", "11 are given");
+}
+
+TEST_F(Realize, HugeRequestsAreErrorsOfMemory) {
+  const int64_t huge[] = {int64_t{1} << 37};
+  const int64_t one[] = {1};
+  const Node x = tensor_expand(tensor_reshape(buffer_of<float>({1}, {1}), one), huge);
+  const Node nodes[] = {tensor_binary(Op::kAdd, x, x)};
+  EXPECT_ERROR(realize(nodes), ErrorCode::kOutOfMemory, "512.0 GiB", "CPU:0:CLANG",
+               "while realising add of shape (137438953472)");
+}
+
+TEST_F(Realize, IntermediatesAreFreedAfterTheirLastUse) {
+  const int64_t count = int64_t{1} << 16;
+  Node x = buffer_of(ramp(static_cast<size_t>(count), 1.0f, 0.0f), {count});
+  const Node start = x;
+  for (int i = 0; i < 40; ++i)
+    x = tensor_contiguous(tensor_binary(Op::kAdd, x, start));
+  const MemoryChecks before = memory_checks();
+  const ScopedMemoryChecks no_guards({.poison_outputs = before.poison_outputs});
+  EngineDevice& device = default_device();
+  const int64_t used = testing::used_bytes_of(device);
+  RealizeStats stats;
+  EXPECT_EQ(realized<float>(x, &stats)[3], 41.0f * 3.0f);
+  EXPECT_EQ(stats.kernels, 40);
+  EXPECT_LE(testing::used_bytes_of(device) - used, 2 * 4 * count);
 }
 
 }  // namespace
