@@ -1,0 +1,66 @@
+// The subcommands of `tenon`: one function each, with its options as plain data. Called by
+// main.cpp, which parses the arguments. Each returns the exit code, 0 or 1; Errors end in 1 and
+// WrongUsage in
+// 2. SPDX-License-Identifier: MIT
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tenon::cli {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitWrongUsage = 2;
+
+/// Every built backend: is it there, what can it compile with, does a small program run.
+int devices_command();
+
+/// The table of settings, and variables that look like one and are none.
+int settings_command();
+
+struct RunOptions {
+  std::string file;
+  std::vector<std::string> inputs;   ///< NAME=FILE.npy
+  std::vector<std::string> scalars;  ///< NAME=VALUE
+  std::string out_folder;            ///< empty: outputs are only printed
+  std::string device;                ///< empty: the default one; so below
+};
+/// Runs a .tg, .tk, .tir or .tpo file once.
+int run_command(const RunOptions& options);
+
+struct DigitsOptions {
+  std::string device;
+  std::string data_folder;  ///< empty: searched, see data_folder.h
+  int64_t batch = 1000;
+  std::optional<uint64_t> shuffle_seed;
+  std::optional<int64_t> zero_filter;  ///< of the first convolution
+  bool check = false;
+};
+/// Classifies the 1,000 handwritten digits of data/.
+int digits_command(const DigitsOptions& options);
+
+struct CompileOptions {
+  std::string file;
+  std::string output;
+  std::string device;
+};
+/// Compiles one kernel to a .tpo file.
+int compile_command(const CompileOptions& options);
+
+struct ExplainOptions {
+  std::string file;
+  std::string device;
+  bool shows_passes = false;
+  std::vector<std::string> levels;  ///< empty: all
+};
+/// Prints a program at every level between its file and machine code.
+int explain_command(const ExplainOptions& options);
+
+/// The names that ExplainOptions::levels takes.
+std::vector<std::string> explain_levels();
+
+}  // namespace tenon::cli

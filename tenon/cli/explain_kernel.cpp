@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+
+#include "tenon/cli/explain_kernel.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "tenon/base/error.h"
+#include "tenon/base/text.h"
+#include "tenon/cli/console.h"
+#include "tenon/codegen/build_nest.h"
+#include "tenon/engine/program_store.h"
+#include "tenon/ir/kernel_text.h"
+#include "tenon/ir/linear_text.h"
+
+namespace tenon::cli {
+namespace {
+
+/// What the pipeline told after each pass: texts, since those are what changed or did not.
+class PassLog {
+ public:
+  void add(std::string_view pass, std::string text) {
+    steps_.push_back({std::string(pass), std::move(text)});
+  }
+
+  std::string text(bool shows_texts) const {
+    Table table;
+    std::string texts;
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      const bool is_changed = i == 0 || steps_[i].text != steps_[i - 1].text;
+      const auto num_lines = std::count(steps_[i].text.begin(), steps_[i].text.end(), '\n');
+      table.add({steps_[i].pass,
+                 i == 0       ? "given"
+                 : is_changed ? "changed"
+                              : "no change",
+                 concat(num_lines, " lines")});
+      if (is_changed && i > 0) append(texts, "-- after ", steps_[i].pass, "\n", steps_[i].text);
+    }
+    return shows_texts ? table.text() + texts : table.text();
+  }
+
+ private:
+  struct Step {
+    std::string pass;
+    std::string text;
+  };
+  std::vector<Step> steps_;
+};
+
+std::string disassembly(const LinearProgram& program, const EngineDevice& device) {
+  try {
+    const ProgramObject object = compile_linear(device, program);
+    return device.compiler().disassemble(object.payload, object.entry);
+  } catch (const Error& error) {
+    const bool is_missing =
+        error.code() == ErrorCode::kUnsupported || error.code() == ErrorCode::kNotFound;
+    if (!is_missing) throw;
+    return concat("not available: ", error.what());
+  }
+}
+
+}  // namespace
+
+void print_section(std::string_view kernel, std::string_view level, std::string_view text) {
+  while (text.starts_with('\n'))
+    text.remove_prefix(1);
+  while (text.ends_with('\n'))
+    text.remove_suffix(1);
+  print(concat("== kernel ", kernel, ": ", level, "\n", text, "\n\n"));
+}
+
+void explain_kernel(const Kernel& kernel, const std::string& name, const EngineDevice& device,
+                    const ExplainView& view) {
+  if (view.has("kernel")) print_section(name, "kernel", to_text(kernel));
+  if (kernel.is_nest) {
+    print_section(name, "plan", "this is a nest: a Plan has been applied to it already");
+    return;
+  }
+  const Kernel split = split_root(kernel);
+  if (view.has("plan")) {
+    print_section(name, "plan", to_text(choose_plan(split, device.target()), split));
+  }
+  PassLog log;
+  CodegenOptions options;
+  options.on_kernel = [&](std::string_view pass, const Kernel& after) {
+    log.add(pass, to_text(after));
+    if (pass == "schedule") log.add("split_root", to_text(split));
+  };
+  options.on_linear = [&](std::string_view pass, const LinearProgram& after) {
+    log.add(pass, to_text(after));
+  };
+  LinearProgram program = lower_for(device, kernel, options);
+  program.name = name;
+  if (view.has("passes")) print_section(name, "passes", log.text(view.shows_passes));
+  explain_linear(program, name, device, view);
+}
+
+void explain_linear(const LinearProgram& program, const std::string& name,
+                    const EngineDevice& device, const ExplainView& view) {
+  if (view.has("linear")) print_section(name, "linear program", to_text(program));
+  if (view.has("source")) {
+    const RenderedSource source = device.renderer().renderer->render(program, device.target());
+    print_section(name, concat("source (", device.renderer().name, ")"), source.text);
+  }
+  if (view.has("disassembly")) print_section(name, "disassembly", disassembly(program, device));
+}
+
+}  // namespace tenon::cli

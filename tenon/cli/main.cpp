@@ -1,0 +1,200 @@
+// The command `tenon`: parses arguments and calls a function of commands.h. The only file that
+// includes CLI11. Exit codes: 0 done, 1 failed, 2 wrong usage. SPDX-License-Identifier: MIT
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <functional>
+#include <new>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tenon/base/error.h"
+#include "tenon/base/text.h"
+#include "tenon/cli/commands.h"
+#include "tenon/cli/console.h"
+#include "tenon/cli/debug_output.h"
+#include "tenon/engine/compiler_id.h"
+
+namespace tenon::cli {
+namespace {
+
+constexpr const char* kDeviceHelp =
+    "[IFACE+]DEVICE[:INDEX][:RENDERER[:ARCH]], CPU:CLANG for example; else as DEV says";
+
+/// Options of all commands, and the one that was chosen.
+struct CommandLine {
+  RunOptions run;
+  DigitsOptions digits;
+  CompileOptions compile;
+  ExplainOptions explain;
+  std::function<int()> chosen;
+};
+
+void add_devices(CLI::App& app, CommandLine& line) {
+  CLI::App* const command =
+      app.add_subcommand("devices", "What can be used here, and does it work");
+  command->footer("Example:\n  tenon devices");
+  command->callback([&line] { line.chosen = devices_command; });
+}
+
+void add_settings(CLI::App& app, CommandLine& line) {
+  CLI::App* const command =
+      app.add_subcommand("settings", "The environment variables that Tenon reads");
+  command->footer("Example:\n  TENON_THREADS=2 tenon settings");
+  command->callback([&line] { line.chosen = settings_command; });
+}
+
+/// Options of digits, refused with a file, and the other way round.
+void check_run(const CLI::App& command, bool is_digits) {
+  for (const char* name : {"--batch", "--shuffle", "--zero-filter", "--check", "--data"}) {
+    if (!is_digits && command.count(name) > 0) {
+      throw WrongUsage(concat("run: ", name, " belongs to 'tenon run digits'"));
+    }
+  }
+  for (const char* name : {"--in", "--set", "--out"}) {
+    if (is_digits && command.count(name) > 0) {
+      throw WrongUsage(concat("run digits: ", name, " belongs to 'tenon run FILE'"));
+    }
+  }
+}
+
+void add_run(CLI::App& app, CommandLine& line) {
+  CLI::App* const command = app.add_subcommand("run", "Run a program file, or the digits");
+  command->add_option("PROGRAM", line.run.file, "FILE.tg, .tk, .tir or .tpo; or: digits")
+      ->required();
+  command->add_option("--device", line.run.device, kDeviceHelp);
+  command->add_option("--in", line.run.inputs, "NAME=FILE.npy: value of an input (repeatable)")
+      ->allow_extra_args(false);
+  command->add_option("--set", line.run.scalars, "NAME=VALUE of a scalar (repeatable)")
+      ->allow_extra_args(false);
+  command->add_option("--out", line.run.out_folder, "Folder for the outputs as NAME.npy");
+  command->add_option("--data", line.digits.data_folder,
+                      "digits: folder of the data; else TENON_DATA_DIR, data/ beside or above the "
+                      "executable, data/ of the sources");
+  command->add_option("--batch", line.digits.batch, "digits: images at a time (1000)");
+  command->add_option("--shuffle", line.digits.shuffle_seed, "digits: shuffle them with this seed");
+  command->add_option("--zero-filter", line.digits.zero_filter,
+                      "digits: set one filter of the first layer to zero");
+  command->add_flag("--check", line.digits.check, "digits: compare the logits with float64 ones");
+  command->footer(
+      "Element i of the k-th input that is not given is, with c = (37 i + 11 k) mod 101,\n"
+      "(c - 50) / 32 for floats, c - 50 or c for integers, c odd for bool. Scalars that are not\n"
+      "set are the largest of their range. A .tpo file needs no compiler.\n"
+      "Examples:\n"
+      "  tenon run digits --check\n"
+      "  tenon run scaled.tg --in x=x.npy --out results --device CPU\n"
+      "  tenon run kernel.tir --set n=100");
+  command->callback([command, &line] {
+    const bool is_digits = line.run.file == "digits";
+    check_run(*command, is_digits);
+    line.digits.device = line.run.device;
+    line.chosen = [&line, is_digits] {
+      return is_digits ? digits_command(line.digits) : run_command(line.run);
+    };
+  });
+}
+
+void add_compile(CLI::App& app, CommandLine& line) {
+  CLI::App* const command = app.add_subcommand("compile", "Compile one kernel to a .tpo file");
+  command->add_option("FILE", line.compile.file, "FILE.tg with one kernel, .tk or .tir")
+      ->required();
+  command->add_option("-o,--output", line.compile.output, "FILE.tpo to write")->required();
+  command->add_option("--device", line.compile.device, kDeviceHelp);
+  command->footer(
+      "Examples:\n"
+      "  tenon compile add.tg -o add.tpo && tenon run add.tpo\n"
+      "  tenon compile add.tk -o add.tpo --device NULL:CLANG:x86_64,avx2");
+  command->callback([&line] { line.chosen = [&line] { return compile_command(line.compile); }; });
+}
+
+void add_explain(CLI::App& app, CommandLine& line) {
+  CLI::App* const command =
+      app.add_subcommand("explain", "Show a program at every level down to machine code");
+  command->add_option("FILE", line.explain.file, "FILE.tg, .tk, .tir or .tpo")->required();
+  command->add_flag("--passes", line.explain.shows_passes,
+                    "Also the text after each pass that changed something");
+  command
+      ->add_option("--only", line.explain.levels,
+                   concat("Levels to show, of ", join(explain_levels(), ",")))
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_option("--device", line.explain.device, kDeviceHelp);
+  command->footer(
+      "Examples:\n"
+      "  tenon explain scaled.tg --passes\n"
+      "  tenon explain scaled.tg --only schedule,source --device NULL:CLANG:x86_64,avx2");
+  command->callback([&line] { line.chosen = [&line] { return explain_command(line.explain); }; });
+}
+
+/// A first word that is no command gets the nearest one; CLI11 would only say "not expected".
+void check_command_word(const CLI::App& app, const std::vector<std::string>& words) {
+  if (words.empty() || words[0].starts_with('-')) return;
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({}))
+    names.push_back(command->get_name());
+  if (std::find(names.begin(), names.end(), words[0]) != names.end()) return;
+  const std::optional<std::string> nearest = nearest_name(words[0], names);
+  throw WrongUsage(concat("there is no command '", words[0], "'",
+                          nearest ? concat("; did you mean '", *nearest, "'?") : ".",
+                          " Commands: ", join(names, ", "), ". tenon --help tells more"));
+}
+
+int run_line(const std::vector<std::string>& words) {
+  CLI::App app("Tenon compiles tensor programs and runs them on any device with a backend.",
+               "tenon");
+  CommandLine line;
+  app.set_version_flag("--version", "tenon " + std::string(kTenonVersion));
+  app.require_subcommand(0, 1);
+  app.footer(
+      "Examples:\n"
+      "  tenon run digits                    read 1,000 handwritten digits\n"
+      "  tenon devices                       what can be used here\n"
+      "  tenon explain scaled.tg --passes    from graph to machine code\n"
+      "TENON_DEBUG=1 prints kernels and times, 2 also their source. tenon COMMAND --help tells\n"
+      "more. Exit codes: 0 done, 1 failed, 2 wrong usage.");
+  add_devices(app, line);
+  add_run(app, line);
+  add_compile(app, line);
+  add_explain(app, line);
+  add_settings(app, line);
+  check_command_word(app, words);
+  try {
+    app.parse(
+        std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes them from the back
+  } catch (const CLI::Success& request) {                         // --help, --version
+    std::ostringstream text;
+    app.exit(request, text, text);
+    print(text.str());
+    return kExitOk;
+  } catch (const CLI::ParseError& error) {
+    throw WrongUsage(concat(error.what(), ". tenon --help tells more"));
+  }
+  if (!line.chosen) {
+    print(app.help());
+    return kExitWrongUsage;
+  }
+  start_debug_output();
+  return line.chosen();
+}
+
+}  // namespace
+}  // namespace tenon::cli
+
+int main(int argc, char** argv) {
+  using namespace tenon::cli;  // NOLINT(google-build-using-namespace): main cannot stand inside
+  try {
+    return run_line({argv + 1, argv + argc});
+  } catch (const WrongUsage& error) {
+    print_note(error.what());
+    return kExitWrongUsage;
+  } catch (const std::bad_alloc&) {
+    print_note("out of memory");
+  } catch (const std::exception& error) {
+    print_note(error.what());
+  }
+  return kExitFailed;
+}

@@ -1,0 +1,27 @@
+// Files that hold a program, by the end of their name: .tg (tensor graph), .tk (kernel), .tir
+// (linear program), .tpo (compiled). Used by run, compile and explain. Files are untrusted: what
+// comes back has been verified. SPDX-License-Identifier: MIT
+
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "tenon/engine/engine.h"
+#include "tenon/ir/kernel.h"
+#include "tenon/ir/linear.h"
+#include "tenon/ir/tensor_ops.h"
+#include "tenon/types/program_object.h"
+
+namespace tenon::cli {
+
+using ProgramFile = std::variant<TensorGraph, Kernel, LinearProgram, ProgramObject>;
+
+/// Throws WrongUsage for another end of the name, kNotFound or kIo if the file cannot be read, and
+/// kInvalidArgument, with the place, for anything malformed.
+ProgramFile load_program_file(const std::string& path);
+
+/// The device of `--device NAME`; empty: the default device.
+EngineDevice& chosen_device(const std::string& name);
+
+}  // namespace tenon::cli
