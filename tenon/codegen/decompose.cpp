@@ -16,8 +16,13 @@ Kernel decompose(const Kernel& nest, const Target& target) {
   for_each_mutable_stmt(result.body, [&](Stmt& stmt) {
     auto* comp = std::get_if<Comp>(&stmt.node);
     if (comp == nullptr) return;
-    with_context([&] { comp->value = folder.run(decomposer.run(folder.run(comp->value))); },
-                 "decomposing kernel '", nest.name, "'");
+    with_context(
+        [&] {
+          const Node decomposed = folder.run(decomposer.run(folder.run(comp->value)));
+          // Folding may make ops that the Target lacks (not (a == b) becomes a != b).
+          comp->value = decomposer.run(decomposed);
+        },
+        "decomposing kernel '", nest.name, "'");
   });
   return result;
 }
