@@ -296,12 +296,6 @@ ProgramObject compile_linear(const EngineDevice& device, const LinearProgram& pr
   return object;
 }
 
-DType program_dtype(DType dtype, const Target& target) {
-  const bool is_known = target.can_compute(dtype) || target.has_cast(dtype, DType::kF32) ||
-                        target.has_cast(DType::kF32, dtype);
-  return is_known ? dtype : unsigned_of_same_width(dtype);
-}
-
 std::vector<const Program*> find_programs(EngineDevice& device,
                                           std::span<const Kernel* const> kernels,
                                           RealizeStats& stats) {

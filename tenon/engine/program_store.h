@@ -38,8 +38,4 @@ LinearProgram lower_for(const EngineDevice& device, const Kernel& kernel,
 /// Renders and compiles one verified linear program (`tenon run kernel.tir`); uses no cache.
 ProgramObject compile_linear(const EngineDevice& device, const LinearProgram& program);
 
-/// The dtype by which programs for `target` see a buffer of `dtype`: itself, or the unsigned
-/// integer of its width where the Target can neither compute with it nor convert it.
-DType program_dtype(DType dtype, const Target& target);
-
 }  // namespace tenon

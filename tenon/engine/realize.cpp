@@ -15,6 +15,7 @@
 #include "tenon/engine/placement.h"
 #include "tenon/engine/program_store.h"
 #include "tenon/engine/storage.h"
+#include "tenon/rules/lower_dtypes.h"
 #include "tenon/schedule/schedule.h"
 
 namespace tenon {
@@ -167,7 +168,7 @@ class Realizer {
     for (const int number : call.buffers) {
       const auto i = static_cast<size_t>(number);
       values.push_back({.is_buffer = true,
-                        .dtype = program_dtype(schedule_.buffers[i].dtype, target),
+                        .dtype = storage_dtype(schedule_.buffers[i].dtype, target),
                         .address = buffers_[i].address(),
                         .size_bytes = buffers_[i].size_bytes()});
     }

@@ -80,6 +80,48 @@ TEST_F(Realize, EveryArithmeticDtypeWraps) {
   expect_sums_wrap<double>();
 }
 
+/// Sums of whole numbers around 2^precision, where a sum is rounded to even: bits by hand.
+TEST_F(Realize, NarrowFloatsRoundEachSumToEven) {
+  struct Case {
+    DType dtype;
+    uint16_t large;  // 2^p, the first whole number whose successor is not there
+    uint16_t one;
+    uint16_t three;
+    uint16_t plus_two;  // 2^p + 2
+    uint16_t plus_four;
+  };
+  const Case cases[] = {{DType::kF16, 0x6800, 0x3c00, 0x4200, 0x6801, 0x6802},
+                        {DType::kBF16, 0x4380, 0x3f80, 0x4040, 0x4381, 0x4382}};
+  for (const char* name : {"CPU", "CPU:CLANG:x86_64"}) {
+    EngineDevice& device = open_device(name);
+    for (const Case& c : cases) {
+      const std::vector<uint16_t> a = {c.large, c.large, c.one, c.large, c.plus_two};
+      const std::vector<uint16_t> b = {c.one, c.three, c.three, 0, c.one};
+      const Node x = buffer_of(a, {5}, device, c.dtype);
+      const Node y = buffer_of(b, {5}, device, c.dtype);
+      // 2^p + 1 is a tie and goes down, 2^p + 3 goes up, 2^p + 2 + 1 goes up.
+      const auto got = realized<uint16_t>(tensor_binary(Op::kAdd, x, y));
+      EXPECT_EQ(got[0], c.large) << name;
+      EXPECT_EQ(got[1], c.plus_four) << name;
+      EXPECT_EQ(got[2], c.dtype == DType::kF16 ? 0x4400 : 0x4080) << name;
+      EXPECT_EQ(got[3], c.large) << name;
+      EXPECT_EQ(got[4], c.plus_four) << name;
+      // Fused or not, each op rounds: (2^p + 1) + 1 stays 2^p.
+      const Node again = tensor_binary(Op::kAdd, tensor_binary(Op::kAdd, x, y), y);
+      EXPECT_EQ(realized<uint16_t>(again)[0], c.large) << name;
+    }
+  }
+}
+
+TEST_F(Realize, BoolsAreZeroOrOneBytes) {
+  const Node x = buffer_of<int32_t>({5, -1, 0, 7, 3}, {5});
+  const Node y = buffer_of<int32_t>({5, 0, 0, 9, -3}, {5});
+  const Node less = tensor_binary(Op::kLt, x, y);
+  EXPECT_EQ(realized<uint8_t>(less), (std::vector<uint8_t>{0, 1, 0, 1, 0}));
+  EXPECT_EQ(realized<uint8_t>(tensor_unary(Op::kNot, less)), (std::vector<uint8_t>{1, 0, 1, 0, 1}));
+  EXPECT_EQ(realized<int32_t>(tensor_where(less, x, y)), (std::vector<int32_t>{5, -1, 0, 7, -3}));
+}
+
 TEST_F(Realize, ReducesOverEachAxis) {
   const int64_t rows = 37;
   const int64_t columns = 53;

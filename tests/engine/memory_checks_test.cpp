@@ -1,0 +1,128 @@
+// Poison and guards, shown on a device that writes nothing, or too much.
+// SPDX-License-Identifier: MIT
+
+#include "tenon/engine/memory_checks.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include "tenon/engine/backend.h"
+#include "tests/engine/engine_support.h"
+#include "tests/support/expect_error.h"
+
+namespace tenon {
+namespace {
+
+using testing::buffer_of;
+using testing::EngineTest;
+using testing::realized;
+
+enum class Fault : uint8_t { kWritesNothing, kWritesBefore, kWritesBeyond, kWritesItsInput };
+std::atomic<Fault> current_fault = Fault::kWritesNothing;
+
+class FaultyAllocator final : public Allocator {
+ public:
+  void* allocate(int64_t size_bytes) override {
+    return std::aligned_alloc(64, static_cast<size_t>((size_bytes + 63) / 64 * 64));
+  }
+  void free(void* address, int64_t) noexcept override { std::free(address); }
+  void copy_in(void* dst, std::span<const std::byte> src) override {
+    std::memcpy(dst, src.data(), src.size());
+  }
+  void copy_out(std::span<std::byte> dst, const void* src) override {
+    std::memcpy(dst.data(), src, dst.size());
+  }
+};
+
+/// Misbehaves with the first two arguments, an output and an input of one size.
+class FaultyProgram final : public LoadedProgram {
+ public:
+  explicit FaultyProgram(const Argument& output)
+      : size_bytes_(output.num_elements * dtype_size_bytes(output.dtype)) {}
+  void launch(std::span<const std::byte> arguments) override {
+    std::byte* addresses[2];
+    std::memcpy(addresses, arguments.data(), sizeof addresses);
+    switch (current_fault) {
+      case Fault::kWritesNothing: return;
+      case Fault::kWritesBefore: addresses[0][-2] = std::byte{1}; return;
+      case Fault::kWritesBeyond: addresses[0][size_bytes_] = std::byte{1}; return;
+      case Fault::kWritesItsInput: addresses[1][size_bytes_ + 3] = std::byte{1}; return;
+    }
+  }
+
+ private:
+  int64_t size_bytes_;
+};
+
+class FaultyDevice final : public Device {
+ public:
+  explicit FaultyDevice(Target target) : target_(std::move(target)) {}
+  const std::string& name() const override { return name_; }
+  const Target& target() const override { return target_; }
+  Allocator& allocator() override { return allocator_; }
+  std::unique_ptr<LoadedProgram> load(const ProgramObject& object) override {
+    return std::make_unique<FaultyProgram>(object.signature.arguments.at(0));
+  }
+  void synchronize() override {}
+
+ private:
+  const std::string name_ = "FAULTY:0";
+  const Target target_;
+  FaultyAllocator allocator_;
+};
+
+EngineDevice& faulty_device() {
+  static const bool is_registered = [] {
+    register_backend({.name = "FAULTY",
+                      .borrows_renderers = true,
+                      .why_absent = [] { return std::optional<std::string>(); },
+                      .num_devices = [] { return 1; },
+                      .open = [](int, const Target& target) -> std::unique_ptr<Device> {
+                        return std::make_unique<FaultyDevice>(target);
+                      }});
+    return true;
+  }();
+  static_cast<void>(is_registered);
+  return open_device("FAULTY");
+}
+
+class MemoryChecksTest : public EngineTest {
+ protected:
+  Node doubled() {
+    const Node x = buffer_of<float>({1, 2, 3, 4, 5}, {5}, faulty_device());
+    return tensor_binary(Op::kAdd, x, x);
+  }
+};
+
+TEST_F(MemoryChecksTest, WhatNoKernelWroteIsPoison) {
+  current_fault = Fault::kWritesNothing;
+  EXPECT_EQ(realized<uint32_t>(doubled()), std::vector<uint32_t>(5, 0xdbdbdbdb));
+}
+
+TEST_F(MemoryChecksTest, WritesOutsideABufferAreBugsWithTheKernelsName) {
+  const Node nodes[] = {doubled()};
+  current_fault = Fault::kWritesBefore;
+  EXPECT_ERROR(realize(nodes), ErrorCode::kInternal, "kernel 'e_5', argument 0", "byte -2 of",
+               "20 bytes");
+  current_fault = Fault::kWritesBeyond;
+  EXPECT_ERROR(realize(nodes), ErrorCode::kInternal, "kernel 'e_5', argument 0", "byte 20 of");
+  current_fault = Fault::kWritesItsInput;
+  EXPECT_ERROR(realize(nodes), ErrorCode::kInternal, "argument 1", "byte 23 of");
+  EXPECT_FALSE(nodes[0].value());
+}
+
+TEST_F(MemoryChecksTest, ScopesEndInOrder) {
+  EXPECT_TRUE(memory_checks().poison_outputs);
+  {
+    const ScopedMemoryChecks none(MemoryChecks{});
+    EXPECT_FALSE(memory_checks().poison_outputs);
+    EXPECT_EQ(memory_checks().guard_bytes, 0);
+  }
+  EXPECT_EQ(memory_checks().guard_bytes, 256);
+}
+
+}  // namespace
+}  // namespace tenon
