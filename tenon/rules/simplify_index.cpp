@@ -85,7 +85,7 @@ void collect_conjuncts(const Node& root, std::vector<Node>& parts) {
 // What a conjunct says about one expression: k*x + c < 0 bounds x. False if it says nothing.
 bool assume_conjunct(const Node& conjunct, BoundsMemo& bounds, StructuralOrder& order) {
   const std::optional<AffineForm> sum = comparison_difference(conjunct, order);
-  if (!sum || sum->terms.size() != 1) return false;
+  if (!sum || sum->terms.size() != 1 || sum->offset == INT64_MAX) return false;
   const auto& [node, k] = sum->terms[0];
   // k > 0: x <= (-c - 1) // k;  k < 0: x >= ceil((c + 1) / -k)
   const int64_t c = sum->offset;
@@ -200,8 +200,11 @@ Node IndexSimplifier::run(const Node& root) {
   });
 }
 
-Node simplify_index(const Node& node) {
-  return IndexSimplifier().run(node);
+Node simplify_index(const Node& node, std::span<const Node> facts) {
+  IndexSimplifier simplifier;
+  for (const Node& fact : facts)
+    simplifier.assume(simplify_index(fact));
+  return simplifier.run(node);
 }
 
 }  // namespace tenon

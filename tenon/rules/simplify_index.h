@@ -44,7 +44,7 @@ std::span<const SumRule> sum_rules();
 class IndexSimplifier {
  public:
   Node run(const Node& root);
-  /// A fact that holds wherever this simplifier is used (an outer guard). Call it before run().
+  /// A fact, itself simplified, that holds wherever this simplifier is used. Call it before run().
   void assume(const Node& condition);
 
   // For the rules: an expression of canonical sources, in canonical form.
@@ -71,8 +71,8 @@ class IndexSimplifier {
   std::unordered_map<Node, int64_t, NodeHash> sizes_;
 };
 
-/// One-off form.
-Node simplify_index(const Node& node);
+/// One-off form; `facts` are conditions that hold where the expression is used (an outer guard).
+Node simplify_index(const Node& node, std::span<const Node> facts = {});
 
 /// The difference a - b < 0 (or = 0) of a comparison as an affine form; used to compare guards.
 std::optional<AffineForm> comparison_difference(const Node& comparison, StructuralOrder& order);

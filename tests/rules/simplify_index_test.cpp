@@ -130,6 +130,68 @@ TEST(SimplifyIndex, ViewChainsWithADirectIndexKeepNoDivision) {
   EXPECT_SIMPLIFIES(over(flat, 4), op(Op::kSub, plus(times(b, 3), c), idx_const(2)));
 }
 
+bool has_division(const Node& root) {
+  for (const Node& node : topological_order(std::span(&root, 1))) {
+    if (node.op() == Op::kFloorDiv || node.op() == Op::kFloorMod) return true;
+  }
+  return false;
+}
+
+// Position in a shape of the given sizes, from a flat position: what a reshape makes.
+std::vector<Node> unflatten(const Node& flat, const std::vector<int64_t>& sizes) {
+  std::vector<Node> index(sizes.size());
+  int64_t stride = 1;
+  for (size_t dim = sizes.size(); dim-- > 0;) {
+    index[dim] = mod(over(flat, stride), sizes[dim]);
+    stride *= sizes[dim];
+  }
+  return index;
+}
+
+Node flatten(const std::vector<Node>& index, const std::vector<int64_t>& sizes) {
+  Node flat = idx_const(0);
+  for (size_t dim = 0; dim < sizes.size(); ++dim)
+    flat = plus(times(flat, sizes[dim]), index[dim]);
+  return flat;
+}
+
+// Axes split at all borders; every reshape and permutation whose borders are among them is affine.
+TEST(SimplifyIndex, ReshapesOnSharedBordersKeepNoDivision) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 500; ++round) {
+    const size_t rank = 2 + random() % 5;
+    std::vector<int64_t> sizes;
+    std::vector<Node> index;
+    for (size_t dim = 0; dim < rank; ++dim) {
+      sizes.push_back(static_cast<int64_t>(2 + random() % 6));
+      index.push_back(axis(static_cast<int64_t>(dim), sizes[dim]));
+    }
+    for (int step = 0; step < 4; ++step) {
+      // Merge neighbours at random, go to that shape and back, then swap two dimensions.
+      std::vector<int64_t> merged{sizes[0]};
+      for (size_t dim = 1; dim < rank; ++dim) {
+        if (random() % 2 == 0) {
+          merged.back() *= sizes[dim];
+        } else {
+          merged.push_back(sizes[dim]);
+        }
+      }
+      const std::vector<Node> outer = unflatten(flatten(index, sizes), merged);
+      index = unflatten(flatten(outer, merged), sizes);
+      const size_t a = random() % rank;
+      const size_t b = random() % rank;
+      std::swap(index[a], index[b]);
+      std::swap(sizes[a], sizes[b]);
+    }
+    for (size_t dim = 0; dim < rank; ++dim) {
+      const Node simplified = simplify_index(index[dim]);
+      ASSERT_EQ(simplified.op(), Op::kAxis) << "round " << round << ": " << text(simplified);
+    }
+    const Node flat = simplify_index(flatten(index, sizes));
+    ASSERT_FALSE(has_division(flat)) << text(flat);
+  }
+}
+
 TEST(SimplifyIndex, NormalisesComparisons) {
   const Node i = axis(0, 16);
   const Node j = axis(1, 64);
@@ -158,6 +220,14 @@ TEST(SimplifyIndex, UsesTheGateOfALoad) {
   const LoadParts parts = load_parts(simplified);
   EXPECT_TRUE(parts.index[0] == idx_const(0)) << text(parts.index[0]);
   EXPECT_TRUE(parts.index[1] == shifted) << text(parts.index[1]);
+}
+
+TEST(SimplifyIndex, UsesFactsOfAnOuterGuard) {
+  const Node i = axis(0, 20);
+  const Node guard = less(times(i, 2), idx_const(16));
+  EXPECT_TRUE(simplify_index(mod(i, 8), std::span(&guard, 1)) == i);
+  EXPECT_TRUE(simplify_index(mod(i, 8)) == mod(i, 8));
+  EXPECT_TRUE(simplify_index(guard, std::span(&guard, 1)) == bits_const(DType::kBool, 1));
 }
 
 // --- random expressions -------------------------------------------------------------------------
