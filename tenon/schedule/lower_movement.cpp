@@ -151,7 +151,7 @@ class Lowering {
     name_kernel();
     result_.kernel = renumber_axes(result_.kernel);
     for (size_t i = 0; i < result_.kernel.axis_names.size(); ++i) {
-      result_.kernel.axis_names[i] = concat("i", i);
+      result_.kernel.axis_names[i] = concat("d", i);
     }
     return std::move(result_);
   }

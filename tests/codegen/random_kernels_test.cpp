@@ -12,24 +12,10 @@
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/linear_text.h"
 #include "tests/support/random_kernel.h"
+#include "tests/support/test_target.h"
 
 namespace tenon::test {
 namespace {
-
-// A plain Target: vectors are the renderer's business here.
-Target scalar_target() {
-  Target target;
-  target.arch = "test";
-  for (DType dtype : {DType::kBool, DType::kI8, DType::kI16, DType::kI32, DType::kI64, DType::kU8,
-                      DType::kU16, DType::kU32, DType::kU64, DType::kF32, DType::kF64}) {
-    target.arithmetic.add(dtype);
-  }
-  target.native_ops = {Op::kSqrt};
-  target.max_local_bytes = 1 << 20;
-  target.max_arguments = 64;
-  target.threads = 2;
-  return target;
-}
 
 struct Coverage {
   int kernels = 0;

@@ -53,7 +53,7 @@ class Generator {
     kernel.body.push_back(Stmt{std::move(root)});
     result_.kernel = renumber_axes(kernel);
     for (size_t i = 0; i < result_.kernel.axis_names.size(); ++i) {
-      result_.kernel.axis_names[i] = concat("i", i);
+      result_.kernel.axis_names[i] = concat("d", i);
     }
     return std::move(result_);
   }

@@ -1,0 +1,44 @@
+// What each pass makes of a small kernel, as text: tests/golden/codegen. The input is a kernel
+// (2a); the action names the pass after which the nest or program is shown.
+// SPDX-License-Identifier: MIT
+
+#include <gtest/gtest.h>
+
+#include "tenon/base/error.h"
+#include "tenon/codegen/build_nest.h"
+#include "tenon/codegen/codegen.h"
+#include "tenon/ir/kernel_text.h"
+#include "tenon/ir/linear_text.h"
+#include "tests/support/golden.h"
+#include "tests/support/test_target.h"
+
+namespace tenon::test {
+namespace {
+
+std::string after_pass(const GoldenFile& file) {
+  const Kernel kernel = parse_kernel(file.input, file.name);
+  const Target target = scalar_target();
+  if (file.action == "plan") {
+    const Kernel split = split_root(kernel);
+    return to_text(choose_plan(split, target), split);
+  }
+  std::string text;
+  CodegenOptions options{.verify = true};
+  options.on_kernel = [&](std::string_view pass, const Kernel& nest) {
+    if (pass == file.action) text = to_text(nest);
+  };
+  options.on_linear = [&](std::string_view pass, const LinearProgram& program) {
+    if (pass == file.action) text = to_text(program);
+  };
+  lower_kernel(kernel, target, options);
+  TENON_CHECK(!text.empty(), ErrorCode::kInvalidArgument, file.path, ": no pass is called '",
+              file.action, "'");
+  return text;
+}
+
+TEST(CodegenGolden, PassesMakeTheCommittedText) {
+  check_golden("codegen", after_pass);
+}
+
+}  // namespace
+}  // namespace tenon::test

@@ -1,0 +1,24 @@
+// A plain Target for tests of passes: scalars, all integers, f32 and f64, square root.
+// SPDX-License-Identifier: MIT
+
+#pragma once
+
+#include "tenon/types/target.h"
+
+namespace tenon::test {
+
+inline Target scalar_target() {
+  Target target;
+  target.arch = "test";
+  for (DType dtype : {DType::kBool, DType::kI8, DType::kI16, DType::kI32, DType::kI64, DType::kU8,
+                      DType::kU16, DType::kU32, DType::kU64, DType::kF32, DType::kF64}) {
+    target.arithmetic.add(dtype);
+  }
+  target.native_ops = {Op::kSqrt};
+  target.max_local_bytes = 1 << 20;
+  target.max_arguments = 64;
+  target.threads = 2;
+  return target;
+}
+
+}  // namespace tenon::test
