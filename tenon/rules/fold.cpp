@@ -9,6 +9,7 @@
 #include "tenon/ir/eval_op.h"
 #include "tenon/ir/kernel.h"
 #include "tenon/rules/embeds.h"
+#include "tenon/rules/lower_dtypes.h"
 
 namespace tenon {
 namespace {
@@ -334,6 +335,8 @@ Node cast_once(const Node& node, BoundsMemo&) {
   const DType middle = node.src(0).dtype();
   const DType to = node.dtype();
   if (from == DType::kIdx || middle == DType::kIdx || to == DType::kIdx) return {};
+  // Hardware converts narrow floats to and from f32 only, if at all.
+  if (from != to && (is_narrow_float(from) || is_narrow_float(to))) return {};
   const bool only_narrows =
       is_int(from) && is_int(middle) && is_int(to) && dtype_bits(to) <= dtype_bits(middle);
   // Floats saturate where integers wrap.

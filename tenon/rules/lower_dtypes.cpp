@@ -46,7 +46,7 @@ Node DTypeLowering::widen(const Node& stored, DType narrow) {
   if (is_const(stored)) {
     return bits_const(DType::kF32, eval_cast(const_bits(stored), narrow, DType::kF32));
   }
-  const Node wide =
+  Node wide =
       stored.dtype() == narrow ? make_cast(stored, DType::kF32) : widen_bits(stored, narrow);
   stored_.insert_or_assign(wide, Source{narrow, stored});
   return wide;
@@ -67,9 +67,9 @@ Node DTypeLowering::round(const Node& value, DType dtype) {
     const uint64_t bits = eval_cast(const_bits(value), value.dtype(), dtype);
     return bits_const(DType::kF32, eval_cast(bits, dtype, DType::kF32));
   }
-  const Node rounded = storage_dtype(dtype, *target_) == dtype
-                           ? make_cast(narrow(value, dtype), DType::kF32)
-                           : round_to_narrow(value, dtype);
+  Node rounded = storage_dtype(dtype, *target_) == dtype
+                     ? make_cast(narrow(value, dtype), DType::kF32)
+                     : round_to_narrow(value, dtype);
   unrounded_.insert_or_assign(rounded, Source{dtype, value});
   return rounded;
 }
@@ -125,6 +125,13 @@ Node DTypeLowering::lower_bitcast(const Node& node, DType from) {
   return storage_dtype(to, *target_) == to ? widen(make_bitcast(bits, to), to) : widen(bits, to);
 }
 
+Node DTypeLowering::lower_constant_bitcast(const Node& original) {
+  const DType to = original.dtype();
+  const Node& value = original.src(0);
+  const Node bits = bits_const(to, eval_bitcast(const_bits(value), value.dtype(), to));
+  return is_emulated(to) ? widen(bits, to) : bits;
+}
+
 Node DTypeLowering::lower_op(const Node& node) {
   const DType narrow = node.dtype();
   const Op op = node.op();
@@ -148,7 +155,9 @@ Node DTypeLowering::lower(const Node& node, const Node& original) {
     return lower_cast(node, original.src(0).dtype());
   }
   if (node.op() == Op::kBitcast && !(node == original && lowered == dtype)) {
-    return lower_bitcast(node, original.src(0).dtype());
+    // The bits of a constant as written: as f32, a NaN would lose some.
+    return is_const(original.src(0)) ? lower_constant_bitcast(original)
+                                     : lower_bitcast(node, original.src(0).dtype());
   }
   if (lowered == dtype) {
     // Comparisons and tests of lowered values: the dtype of the result is right.

@@ -60,6 +60,7 @@ class DTypeLowering {
   Node lower_load(const Node& load, const Node& original);
   Node lower_cast(const Node& node, DType from);
   Node lower_bitcast(const Node& node, DType from);
+  Node lower_constant_bitcast(const Node& original);
   Node lower_op(const Node& node);
   Node widen(const Node& stored, DType narrow);
   Node round(const Node& value, DType narrow);
