@@ -42,12 +42,13 @@ class Axes {
   Axes(std::initializer_list<int64_t> axes) : list_(axes) {}
   Axes(std::vector<int64_t> axes)
       : list_(std::move(axes)) {}  // NOLINT(google-explicit-constructor)
-  static Axes all() { return Axes(); }
+  static Axes all() { return Axes(All()); }
   bool is_all() const { return is_all_; }
   std::span<const int64_t> list() const { return list_; }
 
  private:
-  Axes() : is_all_(true) {}
+  struct All {};  // a default constructor would take `{}`
+  explicit Axes(All /*all*/) : is_all_(true) {}
   std::vector<int64_t> list_;
   bool is_all_ = false;
 };
