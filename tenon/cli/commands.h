@@ -35,6 +35,7 @@ int run_command(const RunOptions& options);
 struct DigitsOptions {
   std::string device;
   std::string data_folder;  ///< empty: searched, see data_folder.h
+  std::string out_folder;   ///< for predictions.npy and logits.npy; empty: none
   int64_t batch = 1000;
   std::optional<uint64_t> shuffle_seed;
   std::optional<int64_t> zero_filter;  ///< of the first convolution

@@ -118,7 +118,12 @@ int devices_command() {
   bool is_right = true;
   for (const BackendDescriptor* backend : all_backends())
     is_right = show_backend(*backend) && is_right;
-  print(concat("default: ", device_name(default_device()), "\n"));
+  try {
+    print(concat("default: ", device_name(default_device()), "\n"));
+  } catch (const Error& error) {
+    print_note(concat("there is no default device: ", error.what()));
+    return kExitFailed;
+  }
   return is_right ? kExitOk : kExitFailed;
 }
 

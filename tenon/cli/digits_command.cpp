@@ -1,13 +1,14 @@
 // `tenon run digits`: accuracy, a few images, kernels and times. SPDX-License-Identifier: MIT
 
-#include <algorithm>
-#include <cmath>
-
 #include <fmt/format.h>
+
+#include <cmath>
+#include <span>
 
 #include "tenon/base/error.h"
 #include "tenon/base/text.h"
 #include "tenon/base/timing.h"
+#include "tenon/cli/arrays.h"
 #include "tenon/cli/commands.h"
 #include "tenon/cli/console.h"
 #include "tenon/cli/data_folder.h"
@@ -118,6 +119,19 @@ bool check_logits(const DigitsResult& result, const std::vector<double>& expecte
   return is_right;
 }
 
+void write_result(const DigitsResult& result, const std::string& folder) {
+  const auto bytes_of = [](const auto& values) {
+    const auto bytes = std::as_bytes(std::span(values));
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
+  };
+  const int64_t count = std::ssize(result.predictions);
+  const NamedArray arrays[] = {
+      {"predictions", DType::kI64, {count}, bytes_of(result.predictions)},
+      {"logits", DType::kF32, {count, kNumClasses}, bytes_of(result.logits)}};
+  for (const std::string& path : write_arrays(folder, arrays))
+    print(concat("wrote ", path, "\n"));
+}
+
 }  // namespace
 
 int digits_command(const DigitsOptions& options) {
@@ -141,6 +155,7 @@ int digits_command(const DigitsOptions& options) {
   print(concat("accuracy: ", count_right(images, result), " of ", images.size(), "\n"));
   print(concat("device:   ", device_name(device), "\nkernels:  ", stats.kernels, " launched, ",
                stats.compiled, " compiled\ntimes:\n", times_text(stats, wall_ns)));
+  if (!options.out_folder.empty()) write_result(result, options.out_folder);
   if (!options.check) return kExitOk;
   const std::vector<double> expected =
       load_logits(folder + "/digits_expected.safetensors", images.size());

@@ -55,7 +55,7 @@ void check_run(const CLI::App& command, bool is_digits) {
       throw WrongUsage(concat("run: ", name, " belongs to 'tenon run digits'"));
     }
   }
-  for (const char* name : {"--in", "--set", "--out"}) {
+  for (const char* name : {"--in", "--set"}) {
     if (is_digits && command.count(name) > 0) {
       throw WrongUsage(concat("run digits: ", name, " belongs to 'tenon run FILE'"));
     }
@@ -71,7 +71,8 @@ void add_run(CLI::App& app, CommandLine& line) {
       ->allow_extra_args(false);
   command->add_option("--set", line.run.scalars, "NAME=VALUE of a scalar (repeatable)")
       ->allow_extra_args(false);
-  command->add_option("--out", line.run.out_folder, "Folder for the outputs as NAME.npy");
+  command->add_option("--out", line.run.out_folder,
+                      "Folder for the outputs as NAME.npy (digits: predictions, logits)");
   command->add_option("--data", line.digits.data_folder,
                       "digits: folder of the data; else TENON_DATA_DIR, data/ beside or above the "
                       "executable, data/ of the sources");
@@ -92,6 +93,7 @@ void add_run(CLI::App& app, CommandLine& line) {
     const bool is_digits = line.run.file == "digits";
     check_run(*command, is_digits);
     line.digits.device = line.run.device;
+    line.digits.out_folder = line.run.out_folder;
     line.chosen = [&line, is_digits] {
       return is_digits ? digits_command(line.digits) : run_command(line.run);
     };
@@ -147,7 +149,7 @@ int run_line(const std::vector<std::string>& words) {
   CLI::App app("Tenon compiles tensor programs and runs them on any device with a backend.",
                "tenon");
   CommandLine line;
-  app.set_version_flag("--version", "tenon " + std::string(kTenonVersion));
+  app.set_version_flag("--version", "tenon " + std::string(tenon_version()));
   app.require_subcommand(0, 1);
   app.footer(
       "Examples:\n"

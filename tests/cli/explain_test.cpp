@@ -1,0 +1,130 @@
+// explain: all levels, in order, under one kernel name. SPDX-License-Identifier: MIT
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tenon/base/file.h"
+#include "tests/cli/run_tenon.h"
+
+namespace tenon {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::run_tenon;
+using testing::TempFolder;
+using testing::TenonResult;
+
+// Two kernels: the row sums are read through an expand.
+constexpr const char* kGraph = R"(graph shares {
+  in %x: f32[4,8]
+  %0 = reduce f32[4,1] %x add axes [1] acc f32
+  %1 = expand f32[4,8] %0
+  %2 = div f32[4,8] %x, %1
+  %3 = contiguous f32[4,8] %2
+  %4 = mul f32[4,8] %3, %3
+  out y = %4
+})";
+
+class CliExplain : public ::testing::Test {
+ protected:
+  CliExplain() { write_file_atomic(folder_ / "shares.tg", kGraph); }
+  std::string explain(std::vector<std::string> more,
+                      const std::map<std::string, std::string>& variables = {}) {
+    more.insert(more.begin(), {"explain", folder_ / "shares.tg"});
+    const TenonResult result = run_tenon(more, variables);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  }
+  const TempFolder folder_;
+};
+
+TEST_F(CliExplain, ShowsAllLevelsInOrder) {
+  const std::string text = explain({"--device", "NULL:CLANG:x86_64,avx2"});
+  size_t at = 0;
+  const auto expect_next = [&](const std::string& words) {
+    const size_t found = text.find(words, at);
+    EXPECT_NE(found, std::string::npos) << "no '" << words << "' after byte " << at << " of\n"
+                                        << text;
+    if (found != std::string::npos) at = found;
+  };
+  expect_next("== tensor graph\ngraph shares {");
+  expect_next("== schedule: ");
+  expect_next("%x");
+  expect_next("given");
+  expect_next("stored: ");
+  expect_next("= y");
+  expect_next("stored: output");
+  expect_next("1.  ");
+  const std::string name = text.substr(at + 4, text.find(' ', at + 4) - at - 4);
+  for (const char* level : {"kernel\nkernel ", "plan\nplan ", "passes\nschedule ",
+                            "linear program\ntir 1 func ", "source (CLANG)\n", "disassembly\n"}) {
+    expect_next("== kernel " + name + ": " + level);
+    if (level == std::string("linear program\ntir 1 func "))
+      expect_next("tir 1 func " + name + " ");
+    if (level == std::string("source (CLANG)\n")) expect_next("void " + name + "(");
+  }
+}
+
+TEST_F(CliExplain, PassesShowsTextsOnlyOfThoseThatChangedSomething) {
+  const std::string table = explain({"--only", "passes"});
+  EXPECT_THAT(table, ::testing::ContainsRegex("build_nest +changed"));
+  EXPECT_THAT(table, HasSubstr("no change"));
+  EXPECT_THAT(table, Not(HasSubstr("-- after")));
+  const std::string texts = explain({"--only", "passes", "--passes"});
+  EXPECT_THAT(texts, HasSubstr("-- after build_nest\nnest "));
+  EXPECT_THAT(texts, HasSubstr("-- after emit_linear\ntir 1 func "));
+  for (size_t at = 0; (at = texts.find("no change", at)) != std::string::npos; ++at) {
+    const size_t begin = texts.rfind('\n', at) + 1;
+    const std::string pass = texts.substr(begin, texts.find(' ', begin) - begin);
+    // One kernel may change where another does not; then the text is there once.
+    size_t num_changed = 0;
+    size_t num_texts = 0;
+    for (size_t i = 0; (i = texts.find("\n" + pass + " ", i)) != std::string::npos; ++i)
+      num_changed +=
+          texts.substr(i, texts.find('\n', i + 1) - i).find(" changed") != std::string::npos ? 1
+                                                                                             : 0;
+    for (size_t i = 0; (i = texts.find("-- after " + pass + "\n", i)) != std::string::npos; ++i)
+      ++num_texts;
+    EXPECT_EQ(num_texts, num_changed) << pass;
+  }
+}
+
+TEST_F(CliExplain, OnlyShowsTheLevelsAskedFor) {
+  const std::string text = explain({"--only", "graph,plan"});
+  EXPECT_THAT(text, HasSubstr("== tensor graph"));
+  EXPECT_THAT(text, HasSubstr(": plan\n"));
+  EXPECT_THAT(text, Not(HasSubstr(": kernel\n")));
+  EXPECT_THAT(text, Not(HasSubstr("void ")));
+}
+
+TEST_F(CliExplain, SaysThatThereIsNoDisassembler) {
+  const std::optional<std::string> path = find_program("clang-22");
+  if (!path) GTEST_SKIP() << "needs clang-22 on PATH";
+  const std::string text =
+      explain({"--only", "disassembly"}, {{"TENON_CLANG", *path}, {"PATH", "/nonexistent"}});
+  EXPECT_THAT(text, HasSubstr(": disassembly\nnot available: "));
+  EXPECT_THAT(text, HasSubstr("llvm-objdump"));
+}
+
+TEST_F(CliExplain, IsTheSameEveryTime) {
+  const std::vector<std::string> levels = {"--only", "graph,schedule,kernel,plan,linear,source"};
+  EXPECT_EQ(explain(levels), explain(levels));
+}
+
+TEST_F(CliExplain, TellsWhatAnObjectIs) {
+  write_file_atomic(folder_ / "twice.tg",
+                    "graph twice { in %x: u8[7]\n %0 = add u8[7] %x, %x\n out y = %0\n }");
+  const std::string object = folder_ / "twice.tpo";
+  ASSERT_EQ(run_tenon({"compile", folder_ / "twice.tg", "-o", object}).exit_code, 0);
+  const TenonResult result = run_tenon({"explain", object}, {{"PATH", ""}});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("== program \"e_7_"));
+  EXPECT_THAT(result.out, ::testing::ContainsRegex("target +\"arch=x86_64 "));
+  EXPECT_THAT(result.out, ::testing::ContainsRegex("payload +[0-9]+ bytes of \"elf-x86_64\""));
+  EXPECT_THAT(result.out, ::testing::ContainsRegex("0 +\"y\" +u8.7. +write +at byte 0"));
+  EXPECT_THAT(result.out, ::testing::ContainsRegex("1 +\"x\" +u8.7. +read +at byte 8"));
+}
+
+}  // namespace
+}  // namespace tenon

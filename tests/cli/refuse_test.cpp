@@ -1,0 +1,198 @@
+// Wrong usage and bad files: the exit code, and one text on standard error that says what is wrong.
+// No input may end the command by a signal. SPDX-License-Identifier: MIT
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tenon/base/file.h"
+#include "tenon/base/text.h"
+#include "tenon/io/npy.h"
+#include "tests/cli/run_tenon.h"
+
+namespace tenon {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::run_tenon;
+using ::testing::StartsWith;
+using testing::TempFolder;
+using testing::TenonResult;
+
+constexpr const char* kTwice =
+    "graph twice { in %x: f32[5]\n %0 = add f32[5] %x, %x\n out y = %0\n }";
+
+class CliRefuse : public ::testing::Test {
+ protected:
+  CliRefuse() { twice_ = write("twice.tg", kTwice); }
+
+  std::string write(const std::string& name, std::string_view bytes) {
+    write_file_atomic(folder_ / name, bytes);
+    return folder_ / name;
+  }
+  static void expect(int exit_code, const std::vector<std::string>& arguments,
+                     const std::vector<std::string>& words,
+                     const std::map<std::string, std::string>& variables = {}) {
+    const TenonResult result = run_tenon(arguments, variables);
+    EXPECT_EQ(result.exit_code, exit_code) << join(arguments, " ") << "\n" << result.err;
+    EXPECT_THAT(result.err, StartsWith("tenon: ")) << join(arguments, " ");
+    for (const std::string& word : words)
+      EXPECT_THAT(result.err, HasSubstr(word)) << join(arguments, " ");
+  }
+
+  const TempFolder folder_;
+  std::string twice_;
+};
+
+TEST_F(CliRefuse, WrongUsageIsTwo) {
+  expect(2, {"rnu", "digits"}, {"no command 'rnu'", "did you mean 'run'", "explain"});
+  expect(2, {"--frobnicate"}, {"--frobnicate"});
+  expect(2, {"run"}, {"PROGRAM is required"});
+  expect(2, {"run", twice_, "more"}, {"more"});
+  expect(2, {"run", twice_, "--in"}, {"--in"});
+  expect(2, {"run", twice_, "--in", "x"}, {"expected NAME="});
+  expect(2, {"run", twice_, "--in", "x=a.npy", "--in", "x=b.npy"}, {"'x' is given twice"});
+  expect(2, {"run", twice_, "--batch", "7"}, {"--batch", "run digits"});
+  expect(2, {"run", "digits", "--batch", "0"}, {"--batch", "at least 1"});
+  expect(2, {"run", "digits", "--batch", "few"}, {"--batch", "few"});
+  expect(2, {"run", "digits", "--in", "x=a.npy"}, {"--in", "run FILE"});
+  expect(2, {"run", "digits", "--check", "--zero-filter", "3"}, {"--check"});
+  expect(2, {"run", "model.onnx"}, {"model.onnx", ".tg", ".tpo"});
+  expect(2, {"explain", twice_, "--only", "linaer"}, {"linaer", "did you mean 'linear'"});
+  expect(2, {"compile", twice_}, {"output"});
+  expect(2, {"compile", twice_, "-o", "twice.bin"}, {"twice.bin", ".tpo"});
+  EXPECT_EQ(run_tenon({}).exit_code, 2);
+}
+
+TEST_F(CliRefuse, DevicesThatAreNotThere) {
+  expect(1, {"run", twice_, "--device", "CPV"}, {"CPV", "did you mean 'CPU'"});
+  expect(1, {"run", twice_, "--device", "CPU:CLANK"}, {"CLANK", "did you mean 'CLANG'"});
+  expect(1, {"run", twice_, "--device", "CPU:9"}, {"no device 9"});
+  expect(1, {"run", twice_}, {"CPV", "did you mean 'CPU'"}, {{"DEV", "CPV"}});
+  expect(1, {"run", twice_}, {"NUL", "did you mean 'NULL'"}, {{"DEV", "CPU;NUL"}});
+  expect(1, {"run", twice_, "--device", "NULL"}, {"never runs"});
+  expect(1, {"run", twice_, "--device", "CPU:CLANG"}, {"clang-22"}, {{"PATH", ""}});
+  expect(1, {"explain", twice_, "--device", "NULL:CLANG:x86_64,avx9"}, {"avx9"});
+}
+
+TEST_F(CliRefuse, MissingAndUnreadableFiles) {
+  for (const char* end : {".tg", ".tk", ".tir", ".tpo"}) {
+    for (const char* command : {"run", "explain"}) {
+      expect(1, {command, folder_ / ("absent" + std::string(end))}, {"absent", "No such file"});
+      create_folders(folder_ / ("folder" + std::string(end)));
+      expect(1, {command, folder_ / ("folder" + std::string(end))}, {"folder"});
+    }
+  }
+  expect(1, {"run", twice_, "--in", "x=" + folder_ / "absent.npy"}, {"absent.npy", "No such file"});
+  expect(1, {"run", "digits", "--data", folder_ / "absent"}, {"digits_test.safetensors", "--data"});
+  expect(1, {"compile", twice_, "-o", folder_ / "absent/twice.tpo"}, {"absent/twice.tpo"});
+  expect(1, {"run", twice_, "--out", twice_}, {"twice.tg"});
+}
+
+TEST_F(CliRefuse, InputsThatDoNotFit) {
+  const std::vector<float> four = {1, 2, 3, 4};
+  write_npy(folder_ / "four.npy",
+            {.dtype = DType::kF32, .shape = {4}, .bytes = std::as_bytes(std::span(four))});
+  const std::vector<int32_t> five = {1, 2, 3, 4, 5};
+  write_npy(folder_ / "ints.npy",
+            {.dtype = DType::kI32, .shape = {5}, .bytes = std::as_bytes(std::span(five))});
+  expect(1, {"run", twice_, "--in", "x=" + folder_ / "four.npy"}, {"'x'", "(4)", "(5)"});
+  expect(1, {"run", twice_, "--in", "x=" + folder_ / "ints.npy"}, {"'x'", "int32", "float32"});
+  expect(1, {"run", twice_, "--in", "xs=" + folder_ / "four.npy"}, {"xs", "did you mean 'x'"});
+  expect(1, {"run", twice_, "--in", "x=" + write("cut.npy", "\x93NUMPY\x01")}, {"cut.npy"});
+  expect(1, {"run", twice_, "--set", "n=3"}, {"n=3", "takes nothing of that name"});
+}
+
+TEST_F(CliRefuse, MalformedTextNamesThePlace) {
+  expect(1, {"run", write("bad.tg", "graph g {\n  in %x: f33[4]\n}")}, {"bad.tg:2:"});
+  expect(1, {"run", write("bad.tk", "kernel k {\n  out y: f32[4]\n  y[i0] = = \n}")},
+         {"bad.tk:3:"});
+  expect(1, {"run", write("bad.tir", "tir 1 func f grid(1) lanes(1) scratch 0 {\n  %a = nop\n}")},
+         {"bad.tir:2:"});
+  // Right in form, wrong in meaning.
+  expect(1, {"run", write("range.tk", "kernel k {\n out y: f32[4]\n y[i0] = 1f32 over i0:5\n}")},
+         {"V3"});
+  expect(1,
+         {"run",
+          write("shape.tg", "graph g { in %x: f32[5]\n %0 = reshape f32[4] %x\n out y = %0\n }")},
+         {"reshape"});
+}
+
+TEST_F(CliRefuse, HostileBytes) {
+  std::string noise;
+  uint64_t state = 1;
+  for (int i = 0; i < 4096; ++i) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    noise += static_cast<char>(state >> 56);
+  }
+  const std::string texts[] = {
+      "",
+      std::string(1000, '\0'),
+      noise,
+      std::string(100'000, '('),
+      "graph g {" + std::string(100'000, '['),
+      "kernel k {\n out y: f32[1]\n y[0] = " + std::string(100'000, '-') + "1f32\n}",
+      "tir 1 func f grid(9223372036854775807) lanes(1) scratch 0 {\n}"};
+  int number = 0;
+  for (const std::string& text : texts) {
+    for (const char* end : {".tg", ".tk", ".tir", ".tpo"}) {
+      const std::string file = write(concat("hostile", number++, end), text);
+      for (const char* command : {"run", "explain"}) {
+        const TenonResult result = run_tenon({command, file});
+        EXPECT_EQ(result.exit_code, 1) << file << " " << command;
+        EXPECT_THAT(result.err, StartsWith("tenon: "));
+        EXPECT_LT(result.err.size(), 10'000U) << file;
+      }
+    }
+  }
+}
+
+TEST_F(CliRefuse, HugeBuffersAreErrors) {
+  expect(1,
+         {"run", write("huge.tir",
+                       "tir 1 func f grid(1) lanes(1) scratch 0 {\n"
+                       "  arg 0 y f32[4611686018427387904] readwrite\n}")},
+         {"4611686018427387904"});
+  expect(1,
+         {"run", write("huge.tg",
+                       "graph g { in %x: f32[1073741824,1073741824]\n"
+                       " %0 = neg f32[1073741824,1073741824] %x\n out y = %0\n }")},
+         {});
+}
+
+TEST_F(CliRefuse, DamagedObjects) {
+  const std::string path = folder_ / "twice.tpo";
+  ASSERT_EQ(run_tenon({"compile", twice_, "-o", path}).exit_code, 0);
+  const std::string bytes = read_file(path);
+  for (size_t size = 0; size < bytes.size(); size += 1 + bytes.size() / 23) {
+    expect(1, {"run", write("cut.tpo", bytes.substr(0, size))}, {"cut.tpo"});
+  }
+  for (size_t at = 0; at < bytes.size(); at += 1 + bytes.size() / 29) {
+    std::string damaged = bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x20);
+    expect(1, {"run", write("damaged.tpo", damaged)}, {"damaged.tpo"});
+  }
+  expect(1, {"run", write("longer.tpo", bytes + "x")}, {"longer.tpo"});
+  expect(2, {"compile", path, "-o", folder_ / "again.tpo"}, {"compiled already"});
+}
+
+TEST_F(CliRefuse, CompileTakesOneKernel) {
+  const std::string file = write("two.tg", R"(graph two {
+  in %x: f32[4]
+  in %z: f32[9]
+  %0 = add f32[4] %x, %x
+  %1 = add f32[9] %z, %z
+  out y = %0
+  out w = %1
+})");
+  expect(1, {"compile", file, "-o", folder_ / "two.tpo"}, {"'two'", "2 steps", "one kernel"});
+}
+
+TEST_F(CliRefuse, BadSettingsAreNamed) {
+  expect(1, {"run", twice_}, {"TENON_DEBUG", "loud"}, {{"TENON_DEBUG", "loud"}});
+  expect(1, {"run", twice_}, {"TENON_CLANG", "/nonexistent"}, {{"TENON_CLANG", "/nonexistent"}});
+}
+
+}  // namespace
+}  // namespace tenon
