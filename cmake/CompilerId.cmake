@@ -17,8 +17,14 @@ file(CONFIGURE OUTPUT "${OUTPUT}" @ONLY CONTENT [[
 #include "tenon/engine/compiler_id.h"
 
 namespace tenon {
-const std::string_view kTenonVersion = "@VERSION@";
-const std::string_view kCompilerId = "@id@";
+
+std::string_view tenon_version() {
+  return "@VERSION@";
+}
+std::string_view compiler_id() {
+  return "@id@";
+}
+
 }  // namespace tenon
 ]])
 file(TOUCH_NOCREATE "${OUTPUT}")

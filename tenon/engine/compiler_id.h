@@ -7,8 +7,8 @@
 
 namespace tenon {
 
-extern const std::string_view kTenonVersion;  ///< "0.1.0"
+std::string_view tenon_version();  ///< "0.1.0"
 /// Hash of the sources that decide what a kernel compiles to.
-extern const std::string_view kCompilerId;
+std::string_view compiler_id();
 
 }  // namespace tenon

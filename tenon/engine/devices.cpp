@@ -90,7 +90,14 @@ std::string canonical_name(const BackendDescriptor& backend, int index,
   return name;
 }
 
-// Called with the table locked.
+EngineDevice* find_opened(const std::string& name) {
+  const std::lock_guard lock(table().mutex);
+  const auto found = table().by_name.find(name);
+  return found == table().by_name.end() ? nullptr : found->second;
+}
+
+/// Works without the lock, since backends take their time and may send events; of two threads that
+/// open the same device the second's is dropped.
 EngineDevice& open_spec(std::string_view text, const DeviceSpec& spec) {
   const BackendDescriptor& backend = *find_backend(spec.device);
   TENON_ASSERT(spec.interfaces.empty(), "no interface is registered");
@@ -102,22 +109,26 @@ EngineDevice& open_spec(std::string_view text, const DeviceSpec& spec) {
               "': there is no device ", spec.index, "; ", backend.name, " has ", num_devices,
               ", numbered from 0");
   const RendererDescriptor& renderer = choose_renderer(backend, spec.renderer);
-  Target target =
-      with_context([&] { return renderer.make_target(spec.arch); }, "opening device '", text, "'");
+  const auto in_context = [&](auto&& body) {
+    return with_context(body, "opening device '", text, "'");
+  };
+  Target target = in_context([&] { return renderer.make_target(spec.arch); });
   const std::string name = canonical_name(backend, spec.index, renderer, target);
+  if (EngineDevice* const opened = find_opened(name)) return *opened;
+  std::unique_ptr<Device> device = in_context([&] { return backend.open(spec.index, target); });
+  std::unique_ptr<Compiler> compiler = in_context([&] { return renderer.make_compiler(target); });
+  const std::lock_guard lock(table().mutex);
   const auto found = table().by_name.find(name);
   if (found != table().by_name.end()) return *found->second;
-  std::unique_ptr<Device> device =
-      with_context([&] { return backend.open(spec.index, target); }, "opening device '", text, "'");
   EngineDevice& opened =
       table().devices.emplace_back(name, static_cast<int64_t>(table().devices.size()), renderer,
-                                   std::move(target), std::move(device));
+                                   std::move(target), std::move(compiler), std::move(device));
   table().by_name.emplace(name, &opened);
   return opened;
 }
 
 /// The present device of highest rank.
-std::string built_in_default() {
+std::string_view built_in_default() {
   const BackendDescriptor* best = nullptr;
   for (const BackendDescriptor* backend : all_backends()) {
     const int rank = best == nullptr ? 0 : best->default_rank;
@@ -132,7 +143,7 @@ std::string built_in_default() {
 Hash128 make_base_key(const RendererDescriptor& renderer, const Target& target,
                       const Compiler& compiler) {
   Hasher hasher;
-  hasher.add("tenon program").add(kTenonVersion).add(kCompilerId);
+  hasher.add("tenon program").add(tenon_version()).add(compiler_id());
   hasher.add(kLinearVersion).add(kProgramObjectVersion).add(to_text(target));
   hasher.add(renderer.name).add(compiler.fingerprint());
   return hasher.hash();
@@ -143,12 +154,13 @@ Hash128 make_base_key(const RendererDescriptor& renderer, const Target& target,
 // --- EngineDevice --------------------------------------------------------------------------------
 
 EngineDevice::EngineDevice(std::string name, int64_t number, const RendererDescriptor& renderer,
-                           Target target, std::unique_ptr<Device> device)
+                           Target target, std::unique_ptr<Compiler> compiler,
+                           std::unique_ptr<Device> device)
     : name_(std::move(name)),
       number_(number),
       renderer_(renderer),
       target_(std::move(target)),
-      compiler_(renderer.make_compiler(target_)),
+      compiler_(std::move(compiler)),
       device_(std::move(device)),
       pool_(device_->allocator(), name_, device_->pool_options()),
       base_key_(make_base_key(renderer, target_, *compiler_)) {}
@@ -181,12 +193,11 @@ void check_not_forked() {
 
 EngineDevice& open_device(std::string_view name) {
   check_not_forked();
-  const std::lock_guard lock(table().mutex);
   const std::string key(name);
-  const auto found = table().by_name.find(key);
-  if (found != table().by_name.end()) return *found->second;
+  if (EngineDevice* const opened = find_opened(key)) return *opened;
   EngineDevice& device = open_spec(name, parse_device_spec(name, known_names()));
   watch_forks();
+  const std::lock_guard lock(table().mutex);
   if (table().forks_at_first_open < 0) table().forks_at_first_open = table().forks.load();
   table().by_name.emplace(key, &device);
   return device;
@@ -196,19 +207,16 @@ EngineDevice& default_device() {
   if (thread_default() != nullptr) return *thread_default();
   check_not_forked();
   const std::string setting = setting_string(Setting::kDevice);
-  std::string name;
   {
     const std::lock_guard lock(table().mutex);
     if (table().default_device != nullptr && table().default_setting == setting) {
       return *table().default_device;
     }
-    // All entries are checked: a misspelt second one is an error too.
-    if (!setting.empty()) parse_device_list(setting, known_names());
-    name = setting.empty()
-               ? built_in_default()
-               : std::string(trim(std::string_view(setting).substr(0, setting.find(';'))));
   }
-  EngineDevice& device = open_device(name);
+  // All entries are checked: a misspelt second one is an error too.
+  if (!setting.empty()) parse_device_list(setting, known_names());
+  const std::string_view first = std::string_view(setting).substr(0, setting.find(';'));
+  EngineDevice& device = open_device(setting.empty() ? built_in_default() : trim(first));
   const std::lock_guard lock(table().mutex);
   table().default_setting = setting;
   table().default_device = &device;

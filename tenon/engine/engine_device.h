@@ -22,7 +22,7 @@ class EngineDevice {
  public:
   /// `name` is the canonical one, `number` its place in the table of opened devices.
   EngineDevice(std::string name, int64_t number, const RendererDescriptor& renderer, Target target,
-               std::unique_ptr<Device> device);
+               std::unique_ptr<Compiler> compiler, std::unique_ptr<Device> device);
 
   const std::string& name() const { return name_; }
   int64_t number() const { return number_; }

@@ -14,6 +14,7 @@
 
 #include "tenon/base/error.h"
 #include "tenon/base/file.h"
+#include "tenon/base/planted_fault.h"
 #include "tenon/base/settings.h"
 #include "tenon/base/text.h"
 #include "tenon/base/timing.h"
@@ -35,7 +36,12 @@ struct Job {
 };
 
 Hash128 key_of(const EngineDevice& device, std::string_view text) {
-  return Hasher().add(device.base_key()).add(text).hash();
+  Hasher hasher;
+  hasher.add(device.base_key()).add(text);
+  if (planted_fault() != PlantedFault::kNone) {
+    hasher.add(static_cast<uint64_t>(planted_fault()));
+  }
+  return hasher.hash();
 }
 
 std::string symbol_of(const Kernel& kernel, std::string_view text) {

@@ -185,9 +185,9 @@ TEST_F(ProgramStore, EntriesWithForeignContentsAreMadeAgain) {
   const std::string key = to_string(Hasher().add(device.base_key()).add(to_text(*kernel)).hash());
   for (const std::string_view text : contents) {
     cache.put(key, std::as_bytes(std::span(text)));
-    const std::string wrapper = folder_ / "unused";
     RealizeStats stats;
     EngineDevice fresh("fresh", 99, device.renderer(), device.target(),
+                       device.renderer().make_compiler(device.target()),
                        find_backend("CPU")->open(0, device.target()));
     const auto programs = find_programs(fresh, {&kernel, 1}, stats);
     EXPECT_EQ(programs.size(), 1u);
