@@ -24,9 +24,8 @@ uint64_t mix(uint64_t hash, uint64_t word) {
 
 // Sorts, adds up equal terms, drops zeros; false on overflow.
 bool normalise(std::vector<AffineTerm>& terms, StructuralOrder& order) {
-  std::stable_sort(terms.begin(), terms.end(), [&](const AffineTerm& a, const AffineTerm& b) {
-    return order.less(a.node, b.node);
-  });
+  std::sort(terms.begin(), terms.end(),
+            [&](const AffineTerm& a, const AffineTerm& b) { return order.less(a.node, b.node); });
   size_t kept = 0;
   for (size_t i = 0; i < terms.size();) {
     AffineTerm sum = terms[i++];

@@ -5,7 +5,7 @@
 
 namespace tenon::steps {
 
-using namespace words;
+using namespace words;  // NOLINT(google-build-using-namespace): the words it is written in
 
 namespace {
 

@@ -38,7 +38,8 @@ class Rewriter {
       stack_.pop_back();
       const Node rebuilt = rebuild(original);
       Node replacement = apply(rule, rebuilt, original);
-      memo_.emplace(original, replacement ? std::move(replacement) : rebuilt);
+      if (!replacement) replacement = rebuilt;
+      memo_.emplace(original, std::move(replacement));
     }
     return memo_.at(root);
   }

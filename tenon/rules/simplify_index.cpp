@@ -179,14 +179,18 @@ Node IndexSimplifier::simplify_gated_load(const Node& load) {
     if (const_bits(parts.gate) == 0) return parts.alt;
     return make_load(parts.buffer, load.dtype(), parts.index);
   }
+  // Loads inside the index have had their own gates looked at; once more would double the work per
+  // level.
+  if (is_under_gate_) return {};
   std::vector<Node> conjuncts;
   collect_conjuncts(parts.gate, conjuncts);
   IndexSimplifier under_gate;
+  under_gate.is_under_gate_ = true;
   under_gate.on_rule = on_rule;
   bool has_facts = false;
   for (const Node& conjunct : conjuncts)
     has_facts |= assume_conjunct(conjunct, under_gate.bounds_, under_gate.order_);
-  if (!has_facts) return load;
+  if (!has_facts) return {};
   std::vector<Node> index;
   for (const Node& node : parts.index)
     index.push_back(under_gate.run(node));

@@ -65,6 +65,7 @@ class IndexSimplifier {
   Node simplify(const Node& node);
   Node simplify_gated_load(const Node& load);
 
+  bool is_under_gate_ = false;
   Rewriter rewriter_;
   BoundsMemo bounds_;
   StructuralOrder order_;
