@@ -9,6 +9,7 @@
 #include "tenon/base/text.h"
 #include "tenon/ir/eval_op.h"
 #include "tenon/ir/kernel_text.h"
+#include "tenon/ir/linear.h"
 
 namespace tenon::test {
 namespace {
@@ -291,13 +292,15 @@ KernelMemory::KernelMemory(const Kernel& kernel, uint64_t seed) {
     const int64_t count = layout_num_elements(buffer);
     block.size = count * width;
     block.is_output = buffer.access == BufferAccess::kOut;
-    block.bytes.assign(static_cast<size_t>(block.size + 2 * kGuardBytes), kGuard);
+    block.bytes.assign(static_cast<size_t>(block.size + 2 * kGuardBytes + kBaseAlignBytes), kGuard);
+    const auto address = reinterpret_cast<uintptr_t>(block.bytes.data() + kGuardBytes);
+    block.begin = kGuardBytes + static_cast<int64_t>(-address % uintptr_t{kBaseAlignBytes});
     if (!block.is_output) {
       for (int64_t i = 0; i < count; ++i) {
         const auto value =
             static_cast<int64_t>((static_cast<uint64_t>(i) * 7 + random() % 3) % 9) - 4;
         const uint64_t bits = eval_cast(static_cast<uint64_t>(value), DType::kI64, buffer.dtype);
-        std::memcpy(block.bytes.data() + kGuardBytes + i * width, &bits,
+        std::memcpy(block.bytes.data() + block.begin + i * width, &bits,
                     static_cast<size_t>(width));
       }
     }
@@ -309,14 +312,14 @@ KernelMemory::KernelMemory(const Kernel& kernel, uint64_t seed) {
 void KernelMemory::reset() {
   for (Block& block : blocks_) {
     if (!block.is_output) continue;
-    std::fill_n(block.bytes.begin() + kGuardBytes, block.size, kPoison);
+    std::fill_n(block.bytes.begin() + block.begin, block.size, kPoison);
   }
 }
 
 std::vector<KernelArgument> KernelMemory::kernel_arguments() {
   std::vector<KernelArgument> arguments;
   for (Block& block : blocks_) {
-    arguments.push_back({.data = block.bytes.data() + kGuardBytes, .size_bytes = block.size});
+    arguments.push_back({.data = block.bytes.data() + block.begin, .size_bytes = block.size});
   }
   return arguments;
 }
@@ -329,7 +332,7 @@ std::vector<ArgumentValue> KernelMemory::program_arguments(const Signature& sign
   for (size_t i = 0; i < blocks_.size(); ++i) {
     values.push_back({.is_buffer = true,
                       .dtype = signature.arguments[i].dtype,
-                      .address = blocks_[i].bytes.data() + kGuardBytes,
+                      .address = blocks_[i].bytes.data() + blocks_[i].begin,
                       .size_bytes = blocks_[i].size});
   }
   return values;
@@ -339,7 +342,8 @@ std::vector<std::byte> KernelMemory::outputs() const {
   std::vector<std::byte> bytes;
   for (const Block& block : blocks_) {
     if (!block.is_output) continue;
-    bytes.insert(bytes.end(), block.bytes.begin() + kGuardBytes, block.bytes.end() - kGuardBytes);
+    const auto begin = block.bytes.begin() + block.begin;
+    bytes.insert(bytes.end(), begin, begin + block.size);
   }
   return bytes;
 }
@@ -348,8 +352,9 @@ std::string KernelMemory::guard_finding() const {
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const auto& bytes = blocks_[i].bytes;
     const auto is_guard = [](std::byte b) { return b == kGuard; };
-    if (!std::all_of(bytes.begin(), bytes.begin() + kGuardBytes, is_guard) ||
-        !std::all_of(bytes.end() - kGuardBytes, bytes.end(), is_guard)) {
+    const auto begin = bytes.begin() + blocks_[i].begin;
+    if (!std::all_of(bytes.begin(), begin, is_guard) ||
+        !std::all_of(begin + blocks_[i].size, bytes.end(), is_guard)) {
       return concat("the guard zone of buffer ", i, " was written");
     }
   }

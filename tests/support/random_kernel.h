@@ -30,8 +30,8 @@ RandomKernel random_kernel(uint64_t seed);
 /// `kernel` is after split_root.
 Plan random_plan(const Kernel& kernel, const Target& target, std::mt19937_64& random);
 
-/// Memory for each parameter of a kernel: inputs position-coded small integers, outputs poisoned,
-/// both between guard zones.
+/// Memory for each parameter of a kernel, aligned as devices align it: inputs position-coded small
+/// integers, outputs poisoned, both between guard zones.
 class KernelMemory {
  public:
   KernelMemory(const Kernel& kernel, uint64_t seed);
@@ -46,7 +46,8 @@ class KernelMemory {
 
  private:
   struct Block {
-    std::vector<std::byte> bytes;  // guard, payload, guard
+    std::vector<std::byte> bytes;  // room to align, guard, payload, guard
+    int64_t begin = 0;             // of the payload
     int64_t size = 0;
     bool is_output = false;
   };
