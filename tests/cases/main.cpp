@@ -1,0 +1,221 @@
+// tenon_cases FILE.json: runs the cases of a file (README.md beside this) through the public API,
+// one line a case: pass, fail, inexpressible or error. SPDX-License-Identifier: MIT
+//
+// Exit status 1 if a case fails or ends in an error, or fewer pass than --baseline says.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <map>
+
+#include "tenon/base/error.h"
+#include "tenon/engine/memory_checks.h"
+#include "tenon/tensor/creation.h"
+#include "tests/cases/case_file.h"
+#include "tests/cases/operations.h"
+#include "tests/cases/properties.h"
+#include "tests/cases/values.h"
+
+namespace tenon::cases {
+namespace {
+
+enum class Outcome { kPass, kFail, kInexpressible, kError };
+
+constexpr const char* kOutcomeNames[] = {"pass", "fail", "inexpressible", "error"};
+
+struct Result {
+  Outcome outcome;
+  std::string text;
+};
+
+struct Totals {
+  int counts[4] = {};
+  int constant_inputs = 0;  ///< cases that pass with every input a compile-time constant
+
+  int of(Outcome outcome) const { return counts[static_cast<int>(outcome)]; }
+};
+
+bool has_arrays(const Case& item) {
+  return std::any_of(item.inputs.begin(), item.inputs.end(),
+                     [](const CaseArray& array) { return array.dtype != "bytes"; });
+}
+
+// As constant graph, where the API has a word for it: one value, or a range.
+std::optional<Tensor> make_constant(const CaseArray& array, DType dtype) {
+  const TensorOptions options{.dtype = dtype, .device = nullptr};
+  if (array.generated && array.generated->is_range) {
+    const int64_t count =
+        std::accumulate(array.shape.begin(), array.shape.end(), int64_t{1}, std::multiplies<>());
+    const double start = array.generated->start.to_double();
+    const double step = array.generated->step.to_double();
+    const Scalar stop = start + step * static_cast<double>(count);
+    return arange(start, stop, step, options).reshape(array.shape);
+  }
+  if (array.generated) return full(array.shape, array.generated->start, options);
+  if (array.data.size() == 1) return full(array.shape, array.data[0], options);
+  return std::nullopt;
+}
+
+// Fills the environment; true if every input is a compile-time constant.
+bool add_inputs(const Case& item, bool as_constants, Environment& environment) {
+  bool is_constant = true;
+  for (const CaseArray& array : item.inputs) {
+    if (array.dtype == "bytes") {
+      environment.files[array.name] = array.file;
+      is_constant = false;
+      continue;
+    }
+    const DType dtype = dtype_named(array.dtype);
+    std::optional<Tensor> tensor;
+    if (as_constants) tensor = make_constant(array, dtype);
+    is_constant = is_constant && tensor.has_value();
+    environment.tensors[array.name] =
+        tensor ? *tensor : Tensor::from_bytes(encode(array, dtype), dtype, array.shape);
+  }
+  return is_constant;
+}
+
+std::string check_expected(const Case& item, Environment& environment) {
+  std::vector<Tensor> results;
+  for (const CaseArray& want : item.expected) {
+    (void)dtype_named(want.dtype);
+    results.push_back(environment.get(want.name));
+  }
+  realize(std::span(results));
+  for (size_t i = 0; i < results.size(); ++i) {
+    std::string text = find_difference(results[i], item.expected[i], item.tolerance);
+    if (!text.empty()) return text;
+  }
+  return "";
+}
+
+// What is wrong, empty if nothing is.
+std::string run_steps(const Case& item, const PropertyContext& context) {
+  for (const Step& step : item.operation)
+    run_step(step, context.environment);
+  if (item.operation.empty() || !item.property.empty()) return check_property(item.id, context);
+  return check_expected(item, context.environment);
+}
+
+Result run_case(const Case& item, bool as_constants, const std::string& device,
+                bool& has_constant_inputs) {
+  try {
+    Environment environment;
+    has_constant_inputs = add_inputs(item, as_constants, environment);
+    const PropertyContext context{environment, device};
+    // A property with an expected error looks for it itself.
+    const bool must_fail = !item.expected_error.empty() && !item.operation.empty();
+    try {
+      std::string text = run_steps(item, context);
+      if (must_fail) text = concat("no error; expected: ", item.expected_error);
+      return {text.empty() ? Outcome::kPass : Outcome::kFail, std::move(text)};
+    } catch (const Error& error) {
+      if (!must_fail) throw;
+      const bool is_clean = error.code() != ErrorCode::kInternal;
+      return {is_clean ? Outcome::kPass : Outcome::kFail, is_clean ? "" : error.what()};
+    }
+  } catch (const Inexpressible& reason) {
+    return {Outcome::kInexpressible, reason.what};
+  } catch (const Error& error) {
+    // Refused by design: an op that a dtype, or a device, does not have.
+    const bool is_refused = error.code() == ErrorCode::kUnsupported;
+    const std::string text = error.what();
+    return {is_refused ? Outcome::kInexpressible : Outcome::kError,
+            is_refused ? text.substr(0, text.find('\n')) : text};
+  } catch (const std::exception& error) {
+    return {Outcome::kError, error.what()};
+  }
+}
+
+Totals run_cases(const std::vector<Case>& items, bool as_constants, const std::string& device) {
+  Totals totals;
+  for (const Case& item : items) {
+    bool has_constant_inputs = false;
+    const Result result = run_case(item, as_constants, device, has_constant_inputs);
+    ++totals.counts[static_cast<int>(result.outcome)];
+    if (result.outcome == Outcome::kPass && has_constant_inputs) ++totals.constant_inputs;
+    std::printf("%s %s%s%s\n", kOutcomeNames[static_cast<int>(result.outcome)], item.id.c_str(),
+                result.text.empty() ? "" : ": ", result.text.c_str());
+    std::fflush(stdout);
+  }
+  std::printf("%d passed, %d failed, %d inexpressible", totals.of(Outcome::kPass),
+              totals.of(Outcome::kFail), totals.of(Outcome::kInexpressible));
+  if (totals.of(Outcome::kError) > 0) std::printf(", %d errors", totals.of(Outcome::kError));
+  if (as_constants) std::printf("; %d with constant inputs alone", totals.constant_inputs);
+  std::printf("\n");
+  return totals;
+}
+
+// Lines "buffer N" and "const N": so many pass at least.
+std::map<std::string, int> read_baseline(const std::string& path) {
+  std::map<std::string, int> baseline;
+  std::ifstream file(path);
+  TENON_CHECK(file.is_open(), ErrorCode::kNotFound, path, ": cannot be read");
+  std::string way;
+  for (int count = 0; file >> way >> count;)
+    baseline[way] = count;
+  return baseline;
+}
+
+struct Options {
+  std::string file, device, only, baseline;
+  bool constants = false, buffers = false, probe = false;
+};
+
+int run(const Options& options) {
+  std::optional<ScopedDefaultDevice> scope;
+  if (!options.device.empty()) scope.emplace(open_device(options.device));
+  if (options.probe) {
+    std::printf("%s\n", run_probe().c_str());
+    return 0;
+  }
+  const ScopedMemoryChecks checks;
+  std::vector<Case> items = read_cases(options.file);
+  if (!options.only.empty()) {
+    std::erase_if(items, [&](const Case& item) { return item.id != options.only; });
+    TENON_CHECK(!items.empty(), ErrorCode::kNotFound, options.file, ": has no case ", options.only);
+  }
+  std::map<std::string, int> baseline;
+  if (!options.baseline.empty()) baseline = read_baseline(options.baseline);
+  int status = 0;
+  for (const bool as_constants : {false, true}) {
+    // Without arrays as inputs both ways are one.
+    if (as_constants) std::erase_if(items, [](const Case& item) { return !has_arrays(item); });
+    const bool is_wanted = as_constants ? options.constants : options.buffers || !options.constants;
+    if (!is_wanted) continue;
+    const std::string way = as_constants ? "const" : "buffer";
+    std::printf("inputs as %s\n", as_constants ? "constants" : "buffers");
+    const Totals totals = run_cases(items, as_constants, options.device);
+    const int passed = totals.of(Outcome::kPass);
+    if (totals.of(Outcome::kFail) + totals.of(Outcome::kError) > 0) status = 1;
+    if (baseline.contains(way) && passed != baseline[way]) {
+      std::printf("%s: %d passed, the baseline is %d%s\n", way.c_str(), passed, baseline[way],
+                  passed > baseline[way] ? "; raise it" : "");
+      if (passed < baseline[way]) status = 1;
+    }
+  }
+  return status;
+}
+
+}  // namespace
+}  // namespace tenon::cases
+
+int main(int argc, char** argv) {
+  CLI::App app("Runs case files through Tenon's public API.");
+  tenon::cases::Options options;
+  app.add_option("file", options.file, "cases as tests/cases/README.md describes them");
+  app.add_option("--device", options.device, "as in DEV; without: the default");
+  app.add_option("--case", options.only, "only the case of this id");
+  app.add_option("--baseline", options.baseline, "file with the numbers that must pass");
+  app.add_flag("--const", options.constants, "inputs are compile-time constants where possible");
+  app.add_flag("--buffer", options.buffers, "inputs are buffers (the default); with --const: both");
+  app.add_flag("--probe", options.probe, "print the result of a fixed computation and end");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return tenon::cases::run(options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tenon_cases: %s\n", error.what());
+    return 2;
+  }
+}
