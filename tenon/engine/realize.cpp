@@ -15,6 +15,8 @@
 #include "tenon/engine/placement.h"
 #include "tenon/engine/program_store.h"
 #include "tenon/engine/storage.h"
+#include "tenon/ir/linear_verify.h"
+#include "tenon/ir/tensor_ops.h"
 #include "tenon/rules/lower_dtypes.h"
 #include "tenon/schedule/schedule.h"
 
@@ -82,6 +84,7 @@ class Realizer {
     last_call_.assign(schedule_.buffers.size(), 0);
     for (size_t i = 0; i < schedule_.buffers.size(); ++i) {
       const ScheduledBuffer& buffer = schedule_.buffers[i];
+      check_size(buffer);
       if (buffer.is_given) {
         buffers_[i] = known_.at(buffer.node.id())->buffer();
       } else if (dense_size_bytes(buffer.dtype, buffer.shape) == 0) {
@@ -94,6 +97,14 @@ class Realizer {
         last_call_[static_cast<size_t>(number)] = i;
       if (call.copy_from >= 0) last_call_[static_cast<size_t>(call.copy_from)] = i;
     }
+  }
+
+  static void check_size(const ScheduledBuffer& buffer) {
+    const int64_t count = num_elements(buffer.shape);
+    TENON_CHECK(count <= kMaxBufferElements, ErrorCode::kOutOfMemory, "realize: a value of ", count,
+                " elements must be stored, at most ", kMaxBufferElements, " can be; ",
+                op_name(buffer.node.op()), ", shape ", format_shape(buffer.shape), ", ",
+                dtype_long_name(buffer.dtype), ". Split the tensor");
   }
 
   EngineDevice& device_of_call(const ScheduledCall& call) const {

@@ -7,13 +7,11 @@
 #include "tenon/ir/eval_op.h"
 #include "tenon/ir/linear_checker.h"
 #include "tenon/ir/linear_text.h"
+#include "tenon/ir/linear_verify.h"
 
 namespace tenon::detail {
 
 namespace {
-
-// Allocations and arguments stay far below overflow of 64-bit byte counts.
-constexpr int64_t kMaxElements = int64_t{1} << 40;
 
 bool is_index_type(const LinearType& type) {
   return type.kind == TypeKind::kValue && (type.dtype == DType::kI32 || type.dtype == DType::kI64);
@@ -173,8 +171,8 @@ void check_alloc(LinearChecker& checker, const Inst& inst) {
   const bool is_local = inst.type.scope == Scope::kGroup || inst.type.scope == Scope::kReg;
   checker.expect(inst.type.kind == TypeKind::kPointer && is_local, "the result is ",
                  to_text(inst.type), ", expected a group or reg pointer");
-  checker.expect(inst.imm >= 1 && inst.imm <= kMaxElements, inst.imm, " elements, expected 1 to ",
-                 kMaxElements);
+  checker.expect(inst.imm >= 1 && inst.imm <= kMaxBufferElements, inst.imm,
+                 " elements, expected 1 to ", kMaxBufferElements);
   checker.expect(checker.region == 0,
                  "an alloc stands in the function's body, not inside for or if");
 }

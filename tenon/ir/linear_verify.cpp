@@ -173,10 +173,9 @@ void check_extents(LinearChecker& checker, std::string_view what,
 }
 
 void check_argument(LinearChecker& checker, const Argument& arg) {
-  constexpr int64_t kMaxElements = int64_t{1} << 40;
   if (arg.dtype == DType::kIdx) return checker.found("argument '", arg.name, "' is idx");
   if (arg.is_buffer) {
-    checker.expect(arg.num_elements >= 0 && arg.num_elements <= kMaxElements, "argument '",
+    checker.expect(arg.num_elements >= 0 && arg.num_elements <= kMaxBufferElements, "argument '",
                    arg.name, "' has ", arg.num_elements, " elements");
     return;
   }

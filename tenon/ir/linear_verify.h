@@ -13,6 +13,10 @@
 
 namespace tenon {
 
+/// Elements of a buffer argument or an allocation at most: far below where byte counts leave 64
+/// bits.
+inline constexpr int64_t kMaxBufferElements = int64_t{1} << 40;
+
 /// What is wrong with the program, one text per finding ("body of NAME, `%t = load f32 %p[%i]`:
 /// pointer: ..."); empty if nothing. Safe on any contents. With `target` also: does the program use
 /// only what it has? At most 20 findings. If the structure is broken (ids out of range, regions
