@@ -8,6 +8,7 @@
 
 #include "tenon/base/file.h"
 #include "tenon/base/text.h"
+#include "tenon/cli/console.h"
 #include "tenon/io/npy.h"
 #include "tenon/ir/eval_op.h"
 #include "tenon/tensor/print.h"
@@ -78,8 +79,9 @@ std::vector<std::byte> position_coded(DType dtype, int64_t num_elements, int64_t
 }
 
 std::string describe(const NamedArray& array) {
-  return concat(array.name, " ", dtype_long_name(array.dtype), " ", format_shape(array.shape),
-                " =\n", array_text(array.bytes, array.dtype, array.shape), "\n");
+  return concat(shown_name(array.name), " ", dtype_long_name(array.dtype), " ",
+                format_shape(array.shape), " =\n",
+                array_text(array.bytes, array.dtype, array.shape), "\n");
 }
 
 std::vector<std::string> write_arrays(const std::string& folder,

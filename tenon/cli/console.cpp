@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "tenon/base/error.h"
+#include "tenon/base/text.h"
 
 namespace tenon::cli {
 
@@ -23,6 +24,12 @@ void print_note(std::string_view text) {
   // One call, so that lines of several threads do not mix. Nothing can be done if it fails.
   const std::string line = concat("tenon: ", text, text.ends_with('\n') ? "" : "\n");
   std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+std::string shown_name(std::string_view name) {
+  const bool is_printable =
+      std::all_of(name.begin(), name.end(), [](char c) { return c >= ' ' && c <= '~'; });
+  return is_printable ? std::string(name) : quoted(name);
 }
 
 std::string format_time(int64_t time_ns) {

@@ -24,6 +24,9 @@ void print(std::string_view text);
 /// "tenon: TEXT" and a line end, to standard error.
 void print_note(std::string_view text);
 
+/// A name from a file as it may be printed: quoted if it holds anything but printable ASCII.
+std::string shown_name(std::string_view name);
+
 /// "18.2 us", "1.53 ms", "2.10 s".
 std::string format_time(int64_t time_ns);
 

@@ -22,7 +22,7 @@ namespace {
 std::unordered_map<const void*, std::string> node_names(const TensorGraph& graph) {
   std::unordered_map<const void*, std::string> names;
   for (size_t i = 0; i < graph.inputs.size(); ++i)
-    names.emplace(graph.inputs[i].id(), "%" + graph.input_names[i]);
+    names.emplace(graph.inputs[i].id(), "%" + shown_name(graph.input_names[i]));
   int64_t next_number = 0;
   for (const Node& node : topological_order(graph.outputs)) {
     if (!names.contains(node.id())) names.emplace(node.id(), concat("%", next_number++));
@@ -41,7 +41,8 @@ std::string schedule_text(const Schedule& schedule, const TensorGraph& graph,
     const ScheduledBuffer& buffer = schedule.buffers[i];
     std::string outputs;
     for (size_t output = 0; output < graph.outputs.size(); ++output) {
-      if (graph.outputs[output] == buffer.node) append(outputs, " = ", graph.output_names[output]);
+      if (graph.outputs[output] == buffer.node)
+        append(outputs, " = ", shown_name(graph.output_names[output]));
     }
     buffers.add({name_of(static_cast<int>(i)) + outputs,
                  concat(dtype_name(buffer.dtype), "[", join(buffer.shape, ","), "]"),

@@ -84,7 +84,8 @@ void add_run(CLI::App& app, CommandLine& line) {
   command->footer(
       "Element i of the k-th input that is not given is, with c = (37 i + 11 k) mod 101,\n"
       "(c - 50) / 32 for floats, c - 50 or c for integers, c odd for bool. Scalars that are not\n"
-      "set are the largest of their range. A .tpo file needs no compiler.\n"
+      "set are the largest of their range. A .tpo file needs no compiler; it holds machine code,\n"
+      "so run only those that you trust.\n"
       "Examples:\n"
       "  tenon run digits --check\n"
       "  tenon run scaled.tg --in x=x.npy --out results --device CPU\n"

@@ -96,7 +96,8 @@ void launch_and_show(Device& device, BufferPool& pool, const Program& program,
       launch_once(device, pool, program, std::move(parameters), NamedWords("--in", options.inputs),
                   NamedWords("--set", options.scalars));
   show(result.outputs, options.out_folder,
-       concat("program ", program.name(), " on ", device_text, ": ", format_time(result.time_ns)));
+       concat("program ", shown_name(program.name()), " on ", device_text, ": ",
+              format_time(result.time_ns)));
 }
 
 void run(const Kernel& kernel, const RunOptions& options) {

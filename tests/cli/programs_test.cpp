@@ -237,6 +237,16 @@ TEST_F(CliPrograms, LongOutputsAreShortenedAndNamesAreNoPaths) {
   EXPECT_THAT(text, HasSubstr("wrote " + folder_ / "out/_hidden__name.npy"));
 }
 
+TEST_F(CliPrograms, NamesDoNotReachTheTerminalRaw) {
+  const std::string text = run({write("escape.tg", R"(graph escape {
+  in %x: f32[2]
+  %0 = add f32[2] %x, %x
+  out "\x1b[31mred" = %0
+})")});
+  EXPECT_THAT(text, HasSubstr("\"\\x1b[31mred\" float32 (2) ="));
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+}
+
 TEST_F(CliPrograms, ZeroSizeAndScalarsRun) {
   const std::string text = run({write("edge.tg", R"(graph edge {
   in %x: f32[0,3]
