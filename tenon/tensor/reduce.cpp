@@ -40,15 +40,20 @@ Tensor reduce(Op op, std::string_view where, const Tensor& x, const Axes& axes, 
   return keepdims ? out : out.squeeze(list);
 }
 
-// Sums and products: in `dtype` if given; bool and short integers in 64 bits.
+// Of sums and products: `dtype` if given; bool and short integers in 64 bits.
+DType sum_dtype(std::string_view where, DType source, std::optional<DType> dtype) {
+  DType result = dtype.value_or(source);
+  if (!dtype && !is_float(result)) {
+    result = is_unsigned_int(result) ? DType::kU64 : DType::kI64;
+  }
+  TENON_CHECK(result != DType::kBool, kInvalid, where,
+              ": dtype bool cannot hold it. Use any or all, or an integer dtype");
+  return result;
+}
+
 Tensor accumulate(Op op, std::string_view where, const Tensor& x, const Axes& axes,
                   const ReduceOptions& options) {
-  DType dtype = options.dtype.value_or(x.dtype());
-  if (!options.dtype && !is_float(dtype)) {
-    dtype = is_unsigned_int(dtype) ? DType::kU64 : DType::kI64;
-  }
-  TENON_CHECK(dtype != DType::kBool, kInvalid, where,
-              ": dtype bool cannot hold it. Use any or all, or an integer dtype");
+  const DType dtype = sum_dtype(where, x.dtype(), options.dtype);
   return reduce(op, where, x.astype(dtype), axes, options.keepdims);
 }
 
@@ -100,6 +105,25 @@ Tensor Tensor::sum(const Axes& axes, const ReduceOptions& options) const {
 
 Tensor Tensor::prod(const Axes& axes, const ReduceOptions& options) const {
   return accumulate(Op::kMul, "prod", *this, axes, options);
+}
+
+// W. Hillis, G. Steele, "Data Parallel Algorithms", CACM 1986, p. 1172. Each round is stored, or
+// the fused expression would read n elements for each position.
+Tensor Tensor::cumsum(std::optional<int64_t> axis, std::optional<DType> dtype) const {
+  if (!axis) return flatten().cumsum(0, dtype);
+  const auto at = static_cast<size_t>(detail::normalize_axis("cumsum", *axis, node().shape()));
+  const DType result = sum_dtype("cumsum", this->dtype(), dtype);
+  Tensor sums = astype(result).astype(detail::is_narrow_float(result) ? DType::kF32 : result);
+  const int64_t count = node().shape()[at];
+  Pads shift(node().shape().size());
+  std::vector<std::pair<int64_t, int64_t>> kept;
+  for (const int64_t dim : node().shape())
+    kept.emplace_back(0, dim);
+  for (int64_t distance = 1; distance < count; distance *= 2) {
+    shift[at] = {distance, 0};
+    sums = (sums + sums.pad(shift).shrink(kept)).contiguous();
+  }
+  return sums.astype(result);
 }
 
 Tensor Tensor::max(const Axes& axes, const ReduceOptions& options) const {

@@ -231,6 +231,10 @@ class Tensor {
   Tensor argmax(std::optional<int64_t> axis = {}, const ReduceOptions& options = {}) const;
   Tensor argmin(std::optional<int64_t> axis = {}, const ReduceOptions& options = {}) const;
 
+  /// Running sums along an axis (without one: of the flattened tensor), in the dtype that sum has.
+  /// Log2(n) kernels over x: each adds the sums that lie 1, 2, 4, ... positions before.
+  Tensor cumsum(std::optional<int64_t> axis = {}, std::optional<DType> dtype = {}) const;
+
   /// (...,M,K) x (...,K,N) -> (...,M,N), batches broadcast; 1-d sides are a row, a column. Narrow
   /// floats multiply and accumulate in f32. `dtype`: both sides are cast to it first (int8 sides
   /// with int32, say).

@@ -8,17 +8,18 @@ import warnings
 import numpy as np
 
 warnings.filterwarnings("ignore")
-NAMES = {"bool": "bool", "int8": "int8", "int16": "int16", "int32": "int32", "int64": "int64",
-         "uint8": "uint8", "uint16": "uint16", "uint32": "uint32", "uint64": "uint64",
-         "float16": "float16", "float32": "float32", "float64": "float64"}
+
+
+arrays = {}
 
 
 def put(name, array):
+    arrays[name] = array
     a = np.ascontiguousarray(array).reshape(np.shape(array))
     width = a.dtype.itemsize
     bits = a.reshape(-1).view({1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[width])
     shape = ",".join(map(str, a.shape)) or "-"
-    print(name, NAMES[a.dtype.name], shape, *(f"{int(b):x}" for b in bits))
+    print(name, a.dtype.name, shape, *(f"{int(b):x}" for b in bits))
     return array
 
 
@@ -72,6 +73,10 @@ half = put("half", floats((4, 300), np.float16, 60.0))
 put("half_sum", half.astype(np.float64).sum(axis=1))
 put("half_mean", half.astype(np.float64).mean(axis=1))
 put("half_var", half.astype(np.float64).var(axis=1))
+put("x_cumsum", np.cumsum(x.astype(np.float64), axis=1))
+put("half_cumsum", np.cumsum(half.astype(np.float64), axis=-1))
+for name in ("ints_int8", "ints_uint8", "flags"):
+    put(name + "_cumsum", np.cumsum(arrays[name]))
 
 # Elementwise, mixed dtypes, broadcasting.
 a = put("a", ints((3, 1, 4), np.int32, -20, 20))

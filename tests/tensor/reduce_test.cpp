@@ -127,6 +127,29 @@ TEST(Reduce, ArgmaxTakesTheFirst) {
   expect_array(Tensor({{1, 5, 5}, {9, 2, 9}}).argmax(-1), array_of<int64_t>({2}, {1, 0}));
 }
 
+TEST(Cumsum, AsNumpy) {
+  expect_table(table_tensor("x").cumsum(1), "x_cumsum", 2e-6);
+  EXPECT_EQ(table_tensor("half").cumsum(-1).dtype(), DType::kF16);
+  expect_table(table_tensor("half").cumsum(-1), "half_cumsum", 1e-3);
+  for (const std::string name : {"ints_int8", "ints_uint8", "flags"})
+    expect_table(table_tensor(name).cumsum(), name + "_cumsum");
+  expect_array(Tensor({100, 100}).cumsum(0, DType::kI8), array_of<int8_t>({2}, {100, -56}));
+  EXPECT_EQ(zeros({2, 0}).cumsum(1).to_vector<float>().size(), 0U);
+  expect_array(zeros({2, 1}).cumsum(1), array_of({2, 1}, {0.0F, 0.0F}));
+}
+
+TEST(Cumsum, StaysInTheRow) {
+  const float inf = std::numeric_limits<float>::infinity();
+  expect_array(Tensor({{1.0F, inf, 2.0F}, {3.0F, 4.0F, -inf}}).cumsum(1),
+               array_of({2, 3}, {1.0F, inf, inf, 3.0F, 7.0F, -inf}));
+  std::vector<int64_t> expected(1000);
+  for (int64_t i = 0; i < 1000; ++i)
+    expected[static_cast<size_t>(i)] = i * (i + 1) / 2;
+  EXPECT_EQ(arange(1000).cumsum().to_vector<int64_t>(), expected);
+  EXPECT_ERROR(zeros({2, 3}).cumsum(2), kInvalid, "cumsum", "(2,3)");
+  EXPECT_ERROR(zeros({2, 3}).cumsum(0, DType::kBool), kInvalid, "cumsum", "bool");
+}
+
 TEST(Matmul, AsNumpy) {
   const Tensor m = table_tensor("m");
   const Tensor v = table_tensor("v");
