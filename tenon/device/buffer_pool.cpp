@@ -37,6 +37,7 @@ struct detail::Allocation {
   int64_t class_bytes = 0;    ///< of it
   int64_t guard_bytes = 0;    ///< before the bytes; behind them at least as many
   int64_t size_bytes = 0;
+  bool is_fenced = false;  ///< the device reports who touches a guard
 
   std::byte* address() const { return base == nullptr ? nullptr : base + guard_bytes; }
   int64_t bytes_behind() const { return class_bytes - guard_bytes - size_bytes; }
@@ -82,6 +83,7 @@ void Buffer::fill(std::byte value) const {
 
 std::optional<std::string> Buffer::why_guard_broken() const {
   if (allocation_ == nullptr || allocation_->guard_bytes == 0) return std::nullopt;
+  if (allocation_->is_fenced) return std::nullopt;
   Allocator& allocator = allocation_->pool->allocator_;
   std::vector<std::byte> zone(static_cast<size_t>(allocation_->guard_bytes));
   allocator.copy_out(zone, allocation_->base);
@@ -143,7 +145,13 @@ Buffer BufferPool::allocate(int64_t size_bytes, int64_t guard_bytes) {
     allocator_.copy_in(made.address() + size_bytes,
                        bytes.first(static_cast<size_t>(made.bytes_behind())));
   }
+  fence(*buffer.allocation_);
   return buffer;
+}
+
+void BufferPool::fence(detail::Allocation& made) noexcept {
+  made.is_fenced = allocator_.forbid(made.address() + made.size_bytes, made.bytes_behind());
+  allocator_.forbid(made.base, made.guard_bytes);
 }
 
 void* BufferPool::take_cached(int64_t class_bytes) {
@@ -155,6 +163,7 @@ void* BufferPool::take_cached(int64_t class_bytes) {
   if (found->second.empty()) cached_.erase(found);
   cached_bytes_ -= class_bytes;
   used_bytes_ += class_bytes;
+  allocator_.allow(address, class_bytes);
   return address;
 }
 
@@ -181,6 +190,7 @@ void* BufferPool::allocate_or_trim(int64_t class_bytes, int64_t size_bytes) {
 void BufferPool::release(detail::Allocation* allocation) noexcept {
   const std::unique_ptr<detail::Allocation> owned(allocation);
   if (owned->base == nullptr) return;
+  allocator_.allow(owned->base, owned->class_bytes);
   if (!keep(owned->base, owned->class_bytes)) allocator_.free(owned->base, owned->class_bytes);
 }
 
@@ -198,14 +208,20 @@ bool BufferPool::keep(void* address, int64_t class_bytes) noexcept {
     return false;
   }
   cached_bytes_ += class_bytes;
+  allocator_.forbid(address, class_bytes);
   return true;
+}
+
+void BufferPool::give_back(void* address, int64_t class_bytes) noexcept {
+  allocator_.allow(address, class_bytes);
+  allocator_.free(address, class_bytes);
 }
 
 void BufferPool::drop_oldest() {
   const auto oldest = std::min_element(
       cached_.begin(), cached_.end(),
       [](const auto& a, const auto& b) { return a.second.front().tick < b.second.front().tick; });
-  allocator_.free(oldest->second.front().address, oldest->first);
+  give_back(oldest->second.front().address, oldest->first);
   cached_bytes_ -= oldest->first;
   oldest->second.erase(oldest->second.begin());
   if (oldest->second.empty()) cached_.erase(oldest);
@@ -216,7 +232,7 @@ int64_t BufferPool::trim() {
   const int64_t given_back = cached_bytes_;
   for (const auto& [class_bytes, blocks] : cached_) {
     for (const Cached& block : blocks)
-      allocator_.free(block.address, class_bytes);
+      give_back(block.address, class_bytes);
   }
   cached_.clear();
   cached_bytes_ = 0;

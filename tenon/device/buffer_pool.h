@@ -99,6 +99,8 @@ class BufferPool {
   void release(detail::Allocation* allocation) noexcept;
   bool keep(void* address, int64_t class_bytes) noexcept;
   void drop_oldest();
+  void give_back(void* address, int64_t class_bytes) noexcept;
+  void fence(detail::Allocation& made) noexcept;
 
   Allocator& allocator_;
   const std::string device_name_;

@@ -45,10 +45,11 @@ class HostAllocator final : public Allocator {
     void* address = nullptr;
     const bool is_large = size_bytes >= 2 * kHugePage && !kAddressSanitizer;
     const int64_t alignment = is_large ? kHugePage : kBufferAlignBytes;
-    if (size_bytes <= available) {
-      address = std::aligned_alloc(static_cast<size_t>(alignment),
-                                   static_cast<size_t>(round_up(size_bytes, alignment)));
-    }
+    const int64_t taken = is_large ? round_up(size_bytes, kHugePage) : size_bytes;
+    const bool is_refused =
+        size_bytes > available ||
+        posix_memalign(&address, static_cast<size_t>(alignment), static_cast<size_t>(taken)) != 0;
+    if (is_refused) address = nullptr;
     TENON_CHECK(address != nullptr, ErrorCode::kOutOfMemory,
                 "CPU: ", format_bytes(static_cast<uint64_t>(size_bytes)),
                 " are not to be had; the machine has ",
@@ -62,6 +63,13 @@ class HostAllocator final : public Allocator {
   }
   void copy_out(std::span<std::byte> dst, const void* src) override {
     std::memcpy(dst.data(), src, dst.size());
+  }
+  bool forbid(void* address, int64_t size_bytes) noexcept override {
+    ASAN_POISON_MEMORY_REGION(address, static_cast<size_t>(size_bytes));
+    return kAddressSanitizer;
+  }
+  void allow(void* address, int64_t size_bytes) noexcept override {
+    ASAN_UNPOISON_MEMORY_REGION(address, static_cast<size_t>(size_bytes));
   }
 };
 

@@ -23,6 +23,7 @@
 
 #include "tenon/backend/cpu/elf_object.h"
 #include "tenon/backend/cpu/sanitizer.h"
+#include "tenon/backend/cpu/sanitizer_report.h"
 #include "tenon/base/error.h"
 
 namespace tenon::cpu {
@@ -260,6 +261,7 @@ LoadedObject load_object(std::span<const std::byte> bytes, std::string_view name
                 quote_name(function.name));
   }
   if (layout.total_bytes == 0) return LoadedObject(std::move(image));
+  name_kernels_in_reports();
 
   void* memory =
       mmap(nullptr, layout.total_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
