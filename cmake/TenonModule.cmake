@@ -26,6 +26,15 @@ function(tenon_module)
        "folder ${CMAKE_CURRENT_SOURCE_DIR}\ndeps ${arg_DEPS}\n")
 endfunction()
 
+# tenon_plants_faults(<file>...)
+# Sources of this folder in which tests may plant faults (tenon/base/planted_fault.h); without tests
+# the switch is compiled out.
+function(tenon_plants_faults)
+  if(BUILD_TESTING)
+    set_source_files_properties(${ARGN} PROPERTIES COMPILE_DEFINITIONS TENON_PLANTED_FAULTS)
+  endif()
+endfunction()
+
 # tenon_program(NAME <n> SOURCES <file>... [DEPS <module>...] [LIBS <target>...])
 # An executable of that name at the top of the build folder.
 function(tenon_program)

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "tenon/base/error.h"
+#include "tenon/base/planted_fault.h"
 #include "tenon/base/text.h"
 #include "tenon/rules/rewrite.h"
 #include "tenon/rules/simplify_index.h"
@@ -44,13 +45,15 @@ Loop open_part(Kernel& nest, const std::string& name, AxisKind kind, int64_t ext
   const int64_t bound = std::max<int64_t>((outer + part.step - 1) / part.step, 1);
   const Node axis = nest.add_axis(name, bound, kind);
   Node count = idx_const(bound);
-  if (cover.step != 0 && extent % cover.step != 0) {
+  const bool is_trimmed = !is_planted(PlantedFault::kTailNotTrimmed);
+  if (cover.step != 0 && extent % cover.step != 0 && is_trimmed) {
     // The last run of the loop around is short: ceil((extent - base) / step).
     const Node rest = make_expr(Op::kSub, idx_const(extent + part.step - 1), cover.base);
     const Node left = make_expr(Op::kFloorDiv, rest, idx_const(part.step));
     count = simplify_index(make_expr(Op::kMin, count, left));
   }
-  cover.base = plus(cover.base, times(axis, part.step));
+  const bool is_long = is_planted(PlantedFault::kPartStepLong) && part.step > 1;
+  cover.base = plus(cover.base, times(axis, part.step + (is_long ? 1 : 0)));
   cover.step = part.step;
   return {{axis, part.role, 0}, count};
 }
@@ -220,7 +223,9 @@ class NestBuilder {
       }
       Comp start = comp;
       start.combine.reset();
-      start.value = comp.start;
+      start.value = is_planted(PlantedFault::kReductionStartZero)
+                        ? bits_const(comp.start.dtype(), 0)
+                        : comp.start;
       start.start = Node();
       add_loops(start, entry, parts, body);
     }

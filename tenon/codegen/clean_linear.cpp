@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tenon/base/error.h"
+#include "tenon/base/planted_fault.h"
 #include "tenon/ir/eval_op.h"
 
 namespace tenon {
@@ -247,7 +248,9 @@ class Cleaner {
   }
 
   static Key key_of(const Inst& inst, std::span<const ValueId> operands) {
-    Key key{static_cast<uint64_t>(inst.op) | static_cast<uint64_t>(inst.type.dtype) << 8 |
+    const bool is_mixed = inst.op == Op::kMod && is_planted(PlantedFault::kRemainderShared);
+    Key key{static_cast<uint64_t>(is_mixed ? Op::kDiv : inst.op) |
+                static_cast<uint64_t>(inst.type.dtype) << 8 |
                 static_cast<uint64_t>(inst.type.lanes) << 16 |
                 static_cast<uint64_t>(inst.nt) << 32 | static_cast<uint64_t>(inst.type.kind) << 40,
             static_cast<uint64_t>(inst.imm), inst.align};

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "tenon/base/error.h"
+#include "tenon/base/planted_fault.h"
 #include "tenon/codegen/emit_expr.h"
 #include "tenon/ir/kernel_walk.h"
 
@@ -170,7 +171,8 @@ class Emitter {
     const bool is_product = comp.value.op() == Op::kMul && is_float(comp.value.dtype());
     if (*comp.combine == Op::kAdd && is_product) {
       const ValueId a = exprs_.emit(comp.value.src(0));
-      const ValueId b = exprs_.emit(comp.value.src(1));
+      const size_t second = is_planted(PlantedFault::kMulAccOperandTwice) ? 0 : 1;
+      const ValueId b = exprs_.emit(comp.value.src(second));
       return builder_.ternary(Op::kMulAcc, a, b, old);
     }
     return builder_.binary(*comp.combine, old, exprs_.emit(comp.value));
@@ -221,7 +223,10 @@ class Emitter {
   void emit_for(const For& loop) {
     const std::vector<RegKey> carried = carried_by({&loop.body});
     const ValueId begin = builder_.constant(value_type(index_), 0);
-    const ValueId end = exprs_.emit(loop.extent);
+    ValueId end = exprs_.emit(loop.extent);
+    if (is_planted(PlantedFault::kLastIterationLost) && !carried.empty()) {
+      end = builder_.binary(Op::kSub, end, builder_.constant(value_type(index_), 1));
+    }
     const LinearBuilder::Loop opened = builder_.begin_for(begin, end, values_of(carried));
     exprs_.bind_axis(loop.axis.axis, opened.index);
     set_values(carried, opened.carried);

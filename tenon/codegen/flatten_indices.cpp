@@ -2,6 +2,7 @@
 
 #include "tenon/codegen/flatten_indices.h"
 
+#include "tenon/base/planted_fault.h"
 #include "tenon/ir/kernel_walk.h"
 #include "tenon/rules/rewrite.h"
 #include "tenon/rules/simplify_index.h"
@@ -10,6 +11,11 @@ namespace tenon {
 namespace {
 
 Node flat(const BufferDecl& buffer, std::span<const Node> index) {
+  if (is_planted(PlantedFault::kOuterDimsSwapped) && index.size() > 2 && buffer.layout.empty()) {
+    BufferDecl swapped = buffer;
+    std::swap(swapped.dims[1], swapped.dims[2]);
+    return simplify_index(layout_offset(swapped, index));
+  }
   return simplify_index(layout_offset(buffer, index));
 }
 

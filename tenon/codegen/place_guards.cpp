@@ -4,6 +4,7 @@
 
 #include <unordered_set>
 
+#include "tenon/base/planted_fault.h"
 #include "tenon/rules/rewrite.h"
 #include "tenon/rules/simplify_index.h"
 
@@ -28,7 +29,8 @@ Node simplify_load(const Node& node) {
     index.push_back(simplify_index(part));
   if (!parts.gated) return make_load(parts.buffer, node.dtype(), index);
   const Node gate = simplify_index(parts.gate);
-  if (is_constant(gate, true)) return make_load(parts.buffer, node.dtype(), index);
+  const bool is_always = is_constant(gate, true) || is_planted(PlantedFault::kLoadGateDropped);
+  if (is_always) return make_load(parts.buffer, node.dtype(), index);
   if (is_constant(gate, false)) return parts.alt;
   return make_gated_load(parts.buffer, node.dtype(), index, gate, parts.alt);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tenon/base/error.h"
+#include "tenon/base/planted_fault.h"
 #include "tenon/ir/eval_op.h"
 #include "tenon/ir/kernel.h"
 
@@ -145,6 +146,9 @@ IntRange wrapped(IntRange exact, DType dtype) {
 }
 
 IntRange leaf_bounds(const Node& node) {
+  if (node.op() == Op::kAxis && is_planted(PlantedFault::kAxisBoundShort)) {
+    return {0, std::max<int64_t>(axis_extent(node) - 2, 0)};
+  }
   if (node.op() == Op::kAxis) return {0, axis_extent(node) - 1};
   if (node.op() == Op::kScalar) return {node.attr(1), node.attr(2)};
   const int64_t value = node.attr(0);
@@ -258,6 +262,10 @@ int64_t floor_mod(int64_t a, int64_t b) {
 }
 
 IntRange floor_div(IntRange a, IntRange b) {
+  if (b.max < 0) {
+    a = negate(a);
+    b = negate(b);
+  }
   if (b.min > 0) {
     // Monotone in a; in b it moves towards 0 (a >= 0) or -1 (a < 0).
     const int64_t low_divisor = a.min >= 0 ? b.max : b.min;
@@ -265,9 +273,6 @@ IntRange floor_div(IntRange a, IntRange b) {
     const int64_t low = a.has_min() ? floor_div(a.min, low_divisor) : INT64_MIN;
     const int64_t high = a.has_max() ? floor_div(a.max, high_divisor) : INT64_MAX;
     return {low, high};
-  }
-  if (b.max < 0) {
-    return floor_div(negate(a), negate(b));
   }
   const __int128 reach = std::max(-wide_min(a), wide_max(a));
   return make_interval(-reach, reach);

@@ -3,6 +3,7 @@
 #include "tenon/rules/decompose.h"
 
 #include "tenon/base/error.h"
+#include "tenon/base/planted_fault.h"
 #include "tenon/base/text.h"
 #include "tenon/rules/decompose_steps.h"
 
@@ -91,10 +92,31 @@ std::optional<std::string> why_not_decomposable(Op op, DType dtype, const Target
   return std::nullopt;
 }
 
+// What a planted fault makes of the node; null: nothing.
+Node planted_value(const Node& node) {
+  const Node& x = node.src(0);
+  const bool is_cast = node.op() == Op::kCast && x.dtype() != DType::kIdx;
+  if (is_cast && is_planted(PlantedFault::kFloatToIntWraps) && is_float(x.dtype()) &&
+      is_int(node.dtype()) && dtype_bits(node.dtype()) < 64) {
+    return make_cast(make_cast(x, DType::kI64), node.dtype());
+  }
+  if (is_cast && is_planted(PlantedFault::kSignLostInWidening) && is_signed_int(x.dtype()) &&
+      is_int(node.dtype()) && dtype_bits(x.dtype()) < dtype_bits(node.dtype())) {
+    return make_cast(make_cast(x, unsigned_of_same_width(x.dtype())), node.dtype());
+  }
+  if (node.op() == Op::kMax && is_planted(PlantedFault::kMaxLosesNan) && is_float(node.dtype())) {
+    const Expr a{x};
+    const Expr b{node.src(1)};
+    return words::where(a == a, words::where(a < b, b, a), b).node;
+  }
+  return {};
+}
+
 Node Decomposer::decompose(const Node& node) {
   const Op op = node.op();
   if (!is_value_op(node) || node.srcs().empty()) return {};
   const Expr x{node.src(0)};
+  if (Node wrong = planted_value(node)) return wrong;
   if (op == Op::kNe) return (!words::apply(Op::kEq, x, {node.src(1)})).node;
   const DType dtype = node.src(node.srcs().size() - 1).dtype();
   if (dtype == DType::kIdx) return {};

@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "tenon/base/planted_fault.h"
 #include "tenon/rules/decompose.h"
 #include "tenon/rules/decompose_steps.h"
 
@@ -60,7 +61,8 @@ Node decompose_floordiv(const Node& a, const Node& b, BoundsMemo& memo) {
     return shift == 0 ? a : (Expr{a} >> integer(a.dtype(), shift)).node;
   }
   const Expr quotient = Expr{a} / Expr{b};
-  if (agrees_with_trunc(a, b, memo)) return quotient.node;
+  const bool is_truncating = is_planted(PlantedFault::kFloorDivTruncates);
+  if (is_truncating || agrees_with_trunc(a, b, memo)) return quotient.node;
   const Expr rounded_up = is_rounded_up(Expr{a} % Expr{b}, {b});
   return where(rounded_up, quotient - integer(a.dtype(), 1), quotient).node;
 }
