@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tenon/base/error.h"
+#include "tenon/base/planted_fault.h"
 #include "tenon/base/text.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/tensor_ops.h"
@@ -52,7 +53,8 @@ Index reshape_index(const Index& index, ShapeView from, ShapeView to) {
     }
     Node flat = idx_const(0);
     for (size_t axis = first_i; axis < i; ++axis) {
-      flat = make_expr(Op::kAdd, make_expr(Op::kMul, flat, idx_const(from[axis])), index[axis]);
+      const int64_t dim = from[is_planted(PlantedFault::kReshapeMultiplier) ? first_i : axis];
+      flat = make_expr(Op::kAdd, make_expr(Op::kMul, flat, idx_const(dim)), index[axis]);
     }
     int64_t stride = product_j;
     for (size_t axis = first_j; axis < j; ++axis) {
@@ -68,14 +70,20 @@ Index reshape_index(const Index& index, ShapeView from, ShapeView to) {
 Index permute_index(const Index& index, const Node& node) {
   Index result(index.size());
   for (size_t axis = 0; axis < index.size(); ++axis) {
-    result[static_cast<size_t>(node.attr(axis))] = index[axis];
+    const auto source = static_cast<size_t>(node.attr(axis));
+    if (is_planted(PlantedFault::kPermuteInverse)) {
+      result[axis] = index[source];
+    } else {
+      result[source] = index[axis];
+    }
   }
   return result;
 }
 
 Index expand_index(Index index, const Node& node) {
   for (size_t axis = 0; axis < index.size(); ++axis) {
-    if (node.src(0).shape()[axis] == 1) index[axis] = idx_const(0);
+    const bool is_kept = node.src(0).shape()[axis] != 1;
+    if (!is_kept && !is_planted(PlantedFault::kExpandIndexKept)) index[axis] = idx_const(0);
   }
   return index;
 }
@@ -83,6 +91,7 @@ Index expand_index(Index index, const Node& node) {
 Index shrink_index(Index index, const Node& node) {
   for (size_t axis = 0; axis < index.size(); ++axis) {
     const int64_t begin = node.attr(axis);
+    if (is_planted(PlantedFault::kShrinkBeginLost) && axis + 1 == index.size()) continue;
     if (begin != 0) {
       index[axis] = simplify_index(make_expr(Op::kAdd, index[axis], idx_const(begin)));
     }
@@ -93,7 +102,8 @@ Index shrink_index(Index index, const Node& node) {
 Index flip_index(Index index, const Node& node) {
   for (size_t axis = 0; axis < index.size(); ++axis) {
     if (node.attr(axis) == 0) continue;
-    const Node last = idx_const(node.shape()[axis] - 1);
+    const bool is_off = is_planted(PlantedFault::kFlipOffByOne);
+    const Node last = idx_const(node.shape()[axis] - (is_off ? 0 : 1));
     index[axis] = simplify_index(make_expr(Op::kSub, last, index[axis]));
   }
   return index;
@@ -102,14 +112,19 @@ Index flip_index(Index index, const Node& node) {
 Index window_index(Index index, const Node& node) {
   const auto axis = static_cast<size_t>(node.attr(0));
   const Node start = make_expr(Op::kMul, index[axis], idx_const(node.attr(2)));
-  const Node inside = make_expr(Op::kMul, index.back(), idx_const(node.attr(3)));
+  const int64_t dilation = is_planted(PlantedFault::kWindowDilationLost) ? 1 : node.attr(3);
+  const Node inside = make_expr(Op::kMul, index.back(), idx_const(dilation));
   index[axis] = simplify_index(make_expr(Op::kAdd, start, inside));
   index.pop_back();
   return index;
 }
 
+bool is_constant(const Node& condition, bool value) {
+  return condition && is_const(condition) && (const_bits(condition) != 0) == value;
+}
+
 // Returns the view of the padded source and, in `inside`, the condition under which it is read
-// (null: always).
+// (null: always). A gate that is the constant false: no element is read.
 View pad_view(const View& view, const Node& node, Node& inside) {
   View result = view;
   const ShapeView source = node.src(0).shape();
@@ -120,12 +135,17 @@ View pad_view(const View& view, const Node& node, Node& inside) {
     Node& index = result.index[axis];
     if (before != 0) {
       index = simplify_index(make_expr(Op::kSub, index, idx_const(before)));
-      inside = both(inside, make_expr(Op::kLe, idx_const(0), index));
+      if (!is_planted(PlantedFault::kPadLowGateLost)) {
+        inside = both(inside, make_expr(Op::kLe, idx_const(0), index));
+      }
     }
-    if (after != 0) inside = both(inside, make_expr(Op::kLt, index, idx_const(source[axis])));
+    const int64_t end = source[axis] + (is_planted(PlantedFault::kPadHighGateLate) ? 1 : 0);
+    if (after != 0) inside = both(inside, make_expr(Op::kLt, index, idx_const(end)));
   }
   if (inside) inside = simplify_index(inside);
+  if (is_constant(inside, true)) inside = Node();
   result.gate = both(view.gate, inside);
+  if (result.gate) result.gate = simplify_index(result.gate);
   return result;
 }
 
@@ -157,6 +177,10 @@ class Lowering {
   }
 
  private:
+  static DType accumulator_of(const Node& node) {
+    return is_planted(PlantedFault::kAccumulatorNarrow) ? node.dtype() : reduce_accumulator(node);
+  }
+
   static bool is_explicit(Op op) { return op == Op::kContiguous || op == Op::kAssign; }
 
   // Numbers all buffers before any load is made, in the order of the graph.
@@ -176,7 +200,7 @@ class Lowering {
     for (const Node& node : below) {
       if (node.op() != Op::kReduce || is_source(node) || is_empty_reduction(node)) continue;
       buffer_of_.emplace(node.id(), static_cast<int>(kernel.buffers.size()));
-      BufferDecl tmp{.name = concat("t", num_tmps++), .dtype = reduce_accumulator(node)};
+      BufferDecl tmp{.name = concat("t", num_tmps++), .dtype = accumulator_of(node)};
       tmp.dims.assign(root_.shape().begin(), root_.shape().end());
       kernel.buffers.push_back(std::move(tmp));
     }
@@ -228,6 +252,7 @@ class Lowering {
     bool expanded = false;
     std::vector<std::vector<const void*>> needs;  // keys of the sources
     Node inside;                                  // pad: condition of the source
+    bool is_fill_only = false;                    // pad: no element of the source is read
   };
 
   static std::vector<const void*> key_of(const Node& node, const View& view) {
@@ -284,7 +309,10 @@ class Lowering {
     if (is_leaf(node)) return {};
     if (node.op() == Op::kReduce) return {{node.src(0), open_reduction(task)}};
     if (node.op() == Op::kPad) {
-      return {{node.src(0), pad_view(task.view, node, task.inside)}};
+      View source = pad_view(task.view, node, task.inside);
+      task.is_fill_only = is_constant(source.gate, false);
+      if (task.is_fill_only) return {};
+      return {{node.src(0), std::move(source)}};
     }
     if (is_movement(node.op())) {
       return {{node.src(0), View{move_index(task.view.index, node), task.view.gate}}};
@@ -327,7 +355,7 @@ class Lowering {
       view.index[static_cast<size_t>(axis)] = new_axis(extent, AxisKind::kRed, comp.axes);
     }
     comp.combine = reduce_op(task.node);
-    comp.start = identity_of(reduce_op(task.node), reduce_accumulator(task.node));
+    comp.start = identity_of(reduce_op(task.node), accumulator_of(task.node));
     open_.emplace(task.node.id(), std::move(comp));
     return view;
   }
@@ -352,7 +380,7 @@ class Lowering {
     std::vector<Node> values;
     for (const auto& need : task.needs)
       values.push_back(done_.at(need));
-    if (node.op() == Op::kPad) return padded(node, task, values[0]);
+    if (node.op() == Op::kPad) return padded(node, task, values);
     if (is_movement(node.op())) return values[0];
     if (node.op() == Op::kCast) return make_cast(values[0], node.dtype());
     if (node.op() == Op::kBitcast) return make_bitcast(values[0], node.dtype());
@@ -364,9 +392,12 @@ class Lowering {
     return make_gated_load(buffer, dtype, view.index, view.gate, bits_const(dtype, 0));
   }
 
-  static Node padded(const Node& node, const Task& task, const Node& value) {
+  static Node padded(const Node& node, const Task& task, const std::vector<Node>& values) {
+    const int64_t bits = is_planted(PlantedFault::kPadFillLost) ? 0 : node.attr().back();
+    const Node fill = bits_const(node.dtype(), static_cast<uint64_t>(bits));
+    if (task.is_fill_only) return fill;
+    const Node& value = values[0];
     if (!task.inside) return value;
-    const Node fill = bits_const(node.dtype(), static_cast<uint64_t>(node.attr().back()));
     // Directly over a load the fill is what the load gives outside: one gate does both.
     if (value.op() == Op::kLoad && !task.view.gate) {
       const LoadParts parts = load_parts(value);
@@ -381,7 +412,7 @@ class Lowering {
     const Node& node = task.node;
     Comp comp = std::move(open_.at(node.id()));
     const Node value = done_.at(task.needs[0]);
-    const DType accumulator = reduce_accumulator(node);
+    const DType accumulator = accumulator_of(node);
     comp.value = value.dtype() == accumulator ? value : make_cast(value, accumulator);
     const int buffer = comp.dst;
     result_.kernel.body.push_back(Stmt{std::move(comp)});
