@@ -10,8 +10,10 @@
 namespace tenon {
 namespace {
 
-// The divisor, if it is a positive constant; else 0.
+// The divisor, if it is a positive constant; else 0. Values of other dtypes than idx wrap and are
+// left alone.
 int64_t positive_divisor(const Node& node) {
+  if (node.dtype() != DType::kIdx) return 0;
   const Node& divisor = node.src(1);
   return is_const(divisor) && idx_value(divisor) > 0 ? idx_value(divisor) : 0;
 }
@@ -64,7 +66,8 @@ std::optional<Factored> factor(const AffineForm& x, int64_t divisor, IndexSimpli
 // --- floordiv -----------------------------------------------------------------------------------
 
 Node divide_by_zero(const Node& node, IndexSimplifier&) {
-  return is_const(node.src(1)) && idx_value(node.src(1)) == 0 ? idx_const(0) : Node();
+  if (node.dtype() != DType::kIdx || !is_const(node.src(1))) return {};
+  return idx_value(node.src(1)) == 0 ? idx_const(0) : Node();
 }
 
 Node divide_by_one(const Node& node, IndexSimplifier&) {
@@ -138,10 +141,8 @@ Node divide_remainder(const Node& node, IndexSimplifier& simplifier) {
 // where(p, a, b) op c -> where(p, a op c, b op c), for constants a and b
 Node enter_where(const Node& node, IndexSimplifier& simplifier) {
   const Node& x = node.src(0);
-  if (x.op() != Op::kWhere || !is_const(node.src(1)) || !is_const(x.src(1)) ||
-      !is_const(x.src(2))) {
-    return {};
-  }
+  if (node.dtype() != DType::kIdx || x.op() != Op::kWhere) return {};
+  if (!is_const(node.src(1)) || !is_const(x.src(1)) || !is_const(x.src(2))) return {};
   const std::array<Node, 3> srcs{x.src(0), simplifier.make(node.op(), x.src(1), node.src(1)),
                                  simplifier.make(node.op(), x.src(2), node.src(1))};
   return simplifier.make(Op::kWhere, srcs);
