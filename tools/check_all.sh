@@ -7,7 +7,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-steps=(lint format dev release clang asan tsan prop fuzz size)
+steps=(lint format dev release clang asan tsan prop graphs fuzz size)
 jobs=$(nproc)
 
 # Configures, builds and tests a preset; further words go to ctest.
@@ -44,6 +44,15 @@ step_prop() {
     TENON_SEED=$seed ctest --preset release -L '^prop$' --parallel "$jobs" >build/prop.log 2>&1 ||
       { echo "TENON_SEED=$seed:"; cat build/prop.log; return 1; }
   done
+}
+
+# 2,000 random graphs against the oracle on every device that computes, all planted faults found
+# within as many, and equal texts from two processes. Nothing comes from a cache.
+step_graphs() {
+  cmake --preset release && cmake --build --preset release --target tenon_prop || return 1
+  local prop=build/release/tenon_prop
+  TENON_VERIFY_IR=1 TENON_CACHE=0 $prop --count 2000 && $prop --count 2000 --hunt all &&
+    $prop --count 2000 --same-text
 }
 
 # Each fuzz target for CHECK_FUZZ_SECONDS; a corpus grows in build/corpus from run to run.

@@ -234,7 +234,7 @@ class Generator {
       return made(tensor_unary(random_.pick({Op::kNeg, Op::kAbs, Op::kNot}), x.node),
                   int_limit(x.dtype()), x.is_exact, x.is_risky);
     }
-    if (!options_.integer_valued && x.dtype() != DType::kF64 && random_.percent(75)) {
+    if (!options_.integer_valued && x.dtype() != DType::kF64 && random_.percent(85)) {
       return bounded(x);
     }
     const Op op = random_.pick(
@@ -256,8 +256,9 @@ class Generator {
 
   // The bounded class, on arguments where the result is finite and not lost in its radius.
   Value bounded(Value x) {
-    const Op op = random_.pick({Op::kExp2, Op::kLog2, Op::kSin, Op::kExp, Op::kLog, Op::kCos,
-                                Op::kTan, Op::kTanh, Op::kSigmoid});
+    // exp stands in every softmax already.
+    const Op op = random_.pick({Op::kExp2, Op::kExp2, Op::kLog2, Op::kLog2, Op::kSin, Op::kExp,
+                                Op::kLog, Op::kCos, Op::kTan, Op::kTanh, Op::kSigmoid});
     if (op == Op::kLog || op == Op::kLog2) {
       const Value half = constant(x.dtype(), 0.5, x.shape());
       const Node positive = tensor_binary(Op::kAdd, tensor_unary(Op::kAbs, x.node), half.node);
@@ -286,8 +287,8 @@ class Generator {
     }
     if (is_int(x.dtype())) {
       const Op op = random_.pick({Op::kAdd, Op::kSub, Op::kMul, Op::kDiv, Op::kMod, Op::kFloorDiv,
-                                  Op::kFloorMod, Op::kMin, Op::kMax, Op::kAnd, Op::kOr, Op::kXor,
-                                  Op::kShl, Op::kShr});
+                                  Op::kFloorDiv, Op::kFloorMod, Op::kFloorMod, Op::kMin, Op::kMax,
+                                  Op::kAnd, Op::kOr, Op::kXor, Op::kShl, Op::kShr, Op::kShr});
       return made(tensor_binary(op, x.node, y.node), int_limit(x.dtype()), is_exact, is_risky);
     }
     Op op = random_.pick({Op::kAdd, Op::kSub, Op::kMul, Op::kMul, Op::kDiv, Op::kMin, Op::kMax});
@@ -308,7 +309,27 @@ class Generator {
     return made(result, x.max_abs + 1, x.is_exact && y.is_exact, x.is_risky || y.is_risky);
   }
 
+  // NaN in some elements of one operand of min or max must stay; then a constant takes its place.
+  Value through_nan(const Value& x) {
+    const Value code = input(x.shape(), DType::kF32);
+    const Node is_low = tensor_binary(Op::kLt, code.node, constant(DType::kF32, 1, x.shape()).node);
+    const Node nan =
+        spread(made(tensor_const(x.dtype(), double_to_float(NAN, x.dtype())), 0), x.shape()).node;
+    const Value other = partner(x);
+    const Node some = tensor_where(is_low, other.node, nan);
+    const Op op = random_.pick({Op::kMin, Op::kMax, Op::kMax});
+    const Node picked =
+        random_.percent(50) ? tensor_binary(op, some, x.node) : tensor_binary(op, x.node, some);
+    const Node mark = constant(x.dtype(), 5, x.shape()).node;
+    return made(tensor_where(tensor_unary(Op::kIsNan, picked), mark, picked),
+                std::max({x.max_abs, other.max_abs, 5.0}), x.is_exact && other.is_exact,
+                x.is_risky || other.is_risky);
+  }
+
   Value selection(const Value& x) {
+    if (is_float(x.dtype()) && fits(x.shape()) && graph_.inputs.size() < 6 && random_.percent(12)) {
+      return through_nan(x);
+    }
     const Value y = partner(x);
     Value condition = x;
     if (is_float(x.dtype()) && random_.percent(55)) {

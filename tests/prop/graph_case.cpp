@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+
+#include "tests/prop/graph_case.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "tenon/base/error.h"
+#include "tenon/base/text.h"
+#include "tenon/conform/oracle.h"
+#include "tenon/engine/engine_device.h"
+#include "tenon/engine/program_store.h"
+#include "tenon/ir/eval_op.h"
+#include "tenon/ir/graph_text.h"
+#include "tenon/ir/kernel_text.h"
+#include "tenon/ir/linear_text.h"
+#include "tests/support/random_graph.h"
+
+namespace tenon::prop {
+namespace {
+
+using testing::random_inputs;
+using testing::random_variable;
+
+// The text of a kernel in canonical numbering, as the parser gives it back.
+void check_text(const Kernel& kernel, std::string_view pass) {
+  const std::string text = to_text(renumber_axes(kernel));
+  const std::string again = to_text(parse_kernel(text, "printed"));
+  TENON_ASSERT(again == text, "kernel '", kernel.name, "' after ", pass,
+               " reads back as another:\n", text, "\n", again);
+}
+
+void check_text(const LinearProgram& program, std::string_view pass) {
+  const std::string text = to_text(program);
+  const std::string again = to_text(parse_linear(text, "printed"));
+  TENON_ASSERT(again == text, "program '", program.name, "' after ", pass,
+               " reads back as another:\n", text, "\n", again);
+}
+
+void check_text(const TensorGraph& graph) {
+  const std::string text = to_text(graph);
+  const std::string again = to_text(parse_graph(text, "printed"));
+  TENON_ASSERT(again == text, "graph reads back as another:\n", text, "\n", again);
+}
+
+bool is_zero(DType dtype, uint64_t bits) {
+  if (!is_float(dtype)) return bits == 0;
+  return (bits & ~(uint64_t{1} << (dtype_bits(dtype) - 1))) == 0;
+}
+
+bool is_telling(const OracleValue& value) {
+  std::unordered_set<uint64_t> distinct;
+  for (const uint64_t bits : value.bits) {
+    if (!is_zero(value.dtype, bits)) distinct.insert(bits);
+  }
+  return !value.bits.empty() && distinct.size() * 2 >= value.bits.size();
+}
+
+std::vector<OracleValue> expected_values(const GraphCase& graph_case) {
+  OracleInputs inputs = bind_inputs(graph_case.graph.inputs, graph_case.data);
+  inputs.variable = [&](const Node& variable) {
+    return random_variable(variable, graph_case.seed);
+  };
+  return evaluate_oracle(graph_case.graph.outputs, inputs);
+}
+
+}  // namespace
+
+GraphCase make_case(EngineDevice& device, const TensorGraph& graph, uint64_t seed) {
+  GraphCase result{.seed = seed, .graph = graph, .data = random_inputs(graph, seed)};
+  std::unordered_map<const void*, Node> bound;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    const Node& input = graph.inputs[i];
+    bound[input.id()] = buffer_from_bytes(device, input.dtype(), input.shape(), result.data[i]);
+  }
+  for (const Node& node : topological_order(graph.outputs)) {
+    if (bound.contains(node.id())) continue;
+    if (node.op() == Op::kVariable) {
+      const int64_t number = random_variable(node, seed);
+      bound[node.id()] =
+          tensor_const(node.dtype(), canonical_bits(node.dtype(), static_cast<uint64_t>(number)));
+      continue;
+    }
+    std::vector<Node> srcs;
+    for (const Node& src : node.srcs())
+      srcs.push_back(bound.at(src.id()));
+    bound[node.id()] = node.op() == Op::kCopy ? tensor_copy(srcs[0], device_number(device))
+                                              : rebuild_tensor_node(node, srcs);
+  }
+  for (const Node& output : graph.outputs)
+    result.outputs.push_back(bound.at(output.id()));
+  return result;
+}
+
+void lower_case(EngineDevice& device, GraphCase& graph_case, bool check_texts) {
+  CodegenOptions options;
+  if (check_texts) {
+    check_text(graph_case.graph);
+    options.on_kernel = [](std::string_view pass, const Kernel& kernel) {
+      check_text(kernel, pass);
+    };
+    options.on_linear = [](std::string_view pass, const LinearProgram& program) {
+      check_text(program, pass);
+    };
+  }
+  graph_case.lowered.clear();
+  graph_case.schedule = schedule_graph(
+      graph_case.outputs, {.is_known = {}, .max_arguments = device.target().max_arguments});
+  for (const ScheduledCall& call : graph_case.schedule.calls) {
+    if (call.copy_from >= 0) continue;
+    const LinearProgram program = lower_for(device, call.kernel, options);
+    append(graph_case.lowered, to_text(call.kernel), to_text(program),
+           device.renderer().renderer->render(program, device.target()).text);
+  }
+}
+
+void compile_cases(EngineDevice& device, std::span<GraphCase* const> cases) {
+  std::vector<const Kernel*> kernels;
+  for (const GraphCase* graph_case : cases) {
+    for (const ScheduledCall& call : graph_case->schedule.calls) {
+      if (call.copy_from < 0) kernels.push_back(&call.kernel);
+    }
+  }
+  RealizeStats stats;
+  find_programs(device, kernels, stats);
+}
+
+Verdict judge_case(EngineDevice& device, GraphCase& graph_case) {
+  realize(graph_case.outputs, &device);
+  Verdict verdict;
+  const std::vector<OracleValue> expected = expected_values(graph_case);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const std::vector<std::byte> got = read_bytes(graph_case.outputs[i]);
+    const Comparison comparison = compare(expected[i], got);
+    verdict.elements += comparison.compared + comparison.excluded;
+    verdict.excluded += comparison.excluded;
+    verdict.is_telling = verdict.is_telling || is_telling(expected[i]);
+    if (comparison.failed == 0 || verdict.kind == Verdict::Kind::kFailed) continue;
+    verdict.kind = Verdict::Kind::kFailed;
+    verdict.text = concat("output ", graph_case.graph.output_names[i], ", ", comparison.failed,
+                          " of ", comparison.compared, " wrong: ", comparison.text);
+  }
+  return verdict;
+}
+
+Verdict guarded(const std::function<Verdict()>& step) {
+  try {
+    return step();
+  } catch (const Error& error) {
+    const bool is_rejected = error.code() == ErrorCode::kUnsupported;
+    return {.kind = is_rejected ? Verdict::Kind::kRejected : Verdict::Kind::kFailed,
+            .text = error.what()};
+  } catch (const std::exception& error) {
+    return {.kind = Verdict::Kind::kFailed, .text = concat("exception: ", error.what())};
+  }
+}
+
+Verdict check_graph(EngineDevice& device, const TensorGraph& graph, uint64_t seed) {
+  return guarded([&] {
+    GraphCase graph_case = make_case(device, graph, seed);
+    lower_case(device, graph_case, true);
+    return judge_case(device, graph_case);
+  });
+}
+
+}  // namespace tenon::prop
