@@ -61,7 +61,7 @@ bool is_step(Op op) {
 }
 
 // Ends of the op's values over the box a x b; NaN ends where it is undefined somewhere.
-Interval float_ends(Op op, Interval a, Interval b) {
+RealInterval float_ends(Op op, RealInterval a, RealInterval b) {
   if (op == Op::kSub) return {a.lo - b.hi, a.hi - b.lo};
   if (op == Op::kNeg) return {-a.hi, -a.lo};
   if (op == Op::kAbs) {
@@ -72,7 +72,7 @@ Interval float_ends(Op op, Interval a, Interval b) {
   if (op == Op::kMul || op == Op::kDiv) {
     const std::array corners{float_op(op, a.lo, b.lo), float_op(op, a.lo, b.hi),
                              float_op(op, a.hi, b.lo), float_op(op, a.hi, b.hi)};
-    Interval ends{corners[0], corners[0]};
+    RealInterval ends{corners[0], corners[0]};
     for (double corner : corners)
       ends = {min_of(ends.lo, corner), max_of(ends.hi, corner)};
     return ends;
@@ -101,7 +101,7 @@ bool is_special(Op op, double x) {
 }
 
 // Ends of a bounded op over x, before the ULP bound.
-Interval bounded_ends(Op op, double value, Interval x) {
+RealInterval bounded_ends(Op op, double value, RealInterval x) {
   const auto f = [op](double at) { return static_cast<double>(bounded_op(op, at)); };
   if (op == Op::kSin || op == Op::kCos) {  // the slope is at most 1
     const double reach = std::max(x.hi - value, value - x.lo);
@@ -127,7 +127,7 @@ void evaluate_bounded(const Node& node, const OracleValue& x, OracleValue& out) 
     const double value = oracle_round(dtype, exact);
     out.bits[i] = oracle_bits(dtype, value);
     if (radius == 0 && is_special(op, operand)) continue;
-    Interval ends{static_cast<double>(exact), static_cast<double>(exact)};
+    RealInterval ends{static_cast<double>(exact), static_cast<double>(exact)};
     if (radius > 0) ends = bounded_ends(op, operand, interval_of(operand, radius));
     if (std::isfinite(ends.lo)) ends.lo -= ulp_bound(op) * oracle_ulp(dtype, ends.lo);
     if (std::isfinite(ends.hi)) ends.hi += ulp_bound(op) * oracle_ulp(dtype, ends.hi);
@@ -152,7 +152,7 @@ struct FloatOperands {
   bool has_radius(size_t i) const {
     return sources[0]->radius_at(i) > 0 || sources[1]->radius_at(i) > 0;
   }
-  Interval interval(size_t s, size_t i) const {
+  RealInterval interval(size_t s, size_t i) const {
     return interval_of(values[s][i], sources[s]->radius_at(i));
   }
 };
@@ -177,7 +177,7 @@ void evaluate_float(const Node& node, std::span<const OracleNode* const> srcs, O
       out.has_rounded_products = has_radius || !is_product_exact(dtype, a, b, value);
     }
     if (!has_radius) continue;
-    const Interval ends = float_ends(op, operands.interval(0, i), operands.interval(1, i));
+    const RealInterval ends = float_ends(op, operands.interval(0, i), operands.interval(1, i));
     if (is_step(op) && ends.lo != ends.hi) {
       exclude(out.value, i);
     } else {
@@ -199,8 +199,8 @@ void compare_floats(Op op, std::span<const OracleNode* const> srcs, OracleValue&
     const double b = operands.values[1][i];
     out.bits[i] = compare_op(op, a < b, a == b) ? 1 : 0;
     if (!operands.has_radius(i) || std::isnan(a) || std::isnan(b)) continue;
-    const Interval x = operands.interval(0, i);
-    const Interval y = operands.interval(1, i);
+    const RealInterval x = operands.interval(0, i);
+    const RealInterval y = operands.interval(1, i);
     if (x.hi >= y.lo && y.hi >= x.lo) exclude(out, i);
   }
 }
@@ -287,7 +287,7 @@ void evaluate_cast(const OracleValue& x, OracleValue& out) {
     out.bits[i] = oracle_convert(x.dtype, out.dtype, x.bits[i]);
     const double radius = x.radius_at(i);
     if (radius == 0) continue;
-    const Interval ends = interval_of(oracle_value(x.dtype, x.bits[i]), radius);
+    const RealInterval ends = interval_of(oracle_value(x.dtype, x.bits[i]), radius);
     if (is_float(out.dtype)) {
       set_radius(out, i, oracle_value(out.dtype, out.bits[i]), ends);
       continue;
@@ -337,7 +337,7 @@ void spread_exclusion(std::span<const OracleNode* const> srcs, OracleValue& out)
 
 }  // namespace
 
-Interval interval_of(double value, double radius) {
+RealInterval interval_of(double value, double radius) {
   if (radius == 0) return {value, value};
   return {std::nextafter(value - radius, -kInf), std::nextafter(value + radius, kInf)};
 }
@@ -348,7 +348,7 @@ void exclude(OracleValue& out, size_t i) {
   if (!out.radius.empty()) out.radius[i] = 0;
 }
 
-void set_radius(OracleValue& out, size_t i, double value, Interval ends) {
+void set_radius(OracleValue& out, size_t i, double value, RealInterval ends) {
   const double lo = oracle_round(out.dtype, ends.lo);
   const double hi = oracle_round(out.dtype, ends.hi);
   const bool is_finite = std::isfinite(lo) && std::isfinite(hi) && std::isfinite(value);

@@ -20,16 +20,16 @@ struct OracleNode {
 };
 
 /// A closed interval of real numbers that holds whatever a right device has.
-struct Interval {
+struct RealInterval {
   double lo;
   double hi;
 };
-Interval interval_of(double value, double radius);
+RealInterval interval_of(double value, double radius);
 
 /// Radius of element `i` of `out`, whose value is `value` and whose device value is the rounding of
 /// something in `ends`: 0 if both ends round to the value. Where an infinity or NaN is possible
 /// beside something else, the element is excluded.
-void set_radius(OracleValue& out, size_t i, double value, Interval ends);
+void set_radius(OracleValue& out, size_t i, double value, RealInterval ends);
 void exclude(OracleValue& out, size_t i);
 
 void evaluate_elementwise(const Node& node, std::span<const OracleNode* const> srcs,

@@ -37,7 +37,7 @@ struct Reduction {
 // in one order and not in another.
 struct FloatResult {
   double value = 0;  // a value of the accumulator
-  Interval ends{0, 0};
+  RealInterval ends{0, 0};
   bool is_known = true;
 };
 
@@ -188,7 +188,7 @@ FloatResult pick_floats(const Reduction& reduction, const Row& row) {
   for (size_t i = 0; i < row.count; ++i) {
     const double x = oracle_value(reduction.dtype, row.bits[i]);
     if (std::isnan(x)) return exactly(kNan);
-    const Interval ends = interval_of(x, row.radius_at(i));
+    const RealInterval ends = interval_of(x, row.radius_at(i));
     result.value = pick(reduction.op, result.value, x);
     result.ends.lo = pick(reduction.op, result.ends.lo, ends.lo);
     result.ends.hi = pick(reduction.op, result.ends.hi, ends.hi);
@@ -241,8 +241,8 @@ void reduce_floats(const Reduction& reduction, const Row& row, OracleValue& out,
   const bool is_exact = result.ends.lo == result.ends.hi && !has_radius;
   if (is_exact || std::isnan(result.value)) return;
   // Both roundings, each of which keeps order.
-  const Interval ends{oracle_round(reduction.accumulator, result.ends.lo),
-                      oracle_round(reduction.accumulator, result.ends.hi)};
+  const RealInterval ends{oracle_round(reduction.accumulator, result.ends.lo),
+                          oracle_round(reduction.accumulator, result.ends.hi)};
   set_radius(out, i, value, ends);
 }
 
