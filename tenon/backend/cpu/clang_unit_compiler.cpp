@@ -2,6 +2,7 @@
 
 #include "tenon/backend/cpu/clang_unit_compiler.h"
 
+#include <semaphore>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,21 @@
 
 namespace tenon::cpu {
 namespace {
+
+/// As many compilers at once as there are cores, however many threads ask.
+std::counting_semaphore<>& compiler_slots() {
+  // Leaked on purpose: threads may compile while the process ends.
+  static auto* const slots = new std::counting_semaphore<>(num_available_cores());
+  return *slots;
+}
+
+class CompilerSlot {
+ public:
+  CompilerSlot() { compiler_slots().acquire(); }
+  ~CompilerSlot() { compiler_slots().release(); }
+  CompilerSlot(const CompilerSlot&) = delete;
+  CompilerSlot& operator=(const CompilerSlot&) = delete;
+};
 
 class ClangUnitCompiler final : public Compiler {
  public:
@@ -36,6 +52,7 @@ class ClangUnitCompiler final : public Compiler {
     ClangOptions options;
     options.name = sources.size() == 1 ? concat("'", sources[0].name, "'")
                                        : concat(sources.size(), " kernels");
+    const CompilerSlot slot;
     object.bytes = compile_c(clang_, c_renderer().join(rendered), features_, options);
     return object;
   }
