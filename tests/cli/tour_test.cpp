@@ -1,7 +1,7 @@
-// Keeps docs/tour.md true: its dumps are what the command prints, its code compiles and gives the
-// graphs of examples/. A block is a comment, `<!-- tenon ARGUMENTS -->` or `<!-- code NAME -->`,
-// and the fenced text after it. TENON_UPDATE_GOLDEN=1 writes the page anew.
-// SPDX-License-Identifier: MIT
+// Keeps docs/tour.md and README.md true: their dumps are what the command prints, their code
+// compiles and gives the graphs of examples/. A block is a comment, `<!-- tenon ARGUMENTS -->`,
+// `<!-- code NAME -->` (of this file), `<!-- file PATH -->` or `<!-- run PROGRAM -->`, and the
+// fenced text after it. TENON_UPDATE_GOLDEN=1 writes the page anew. SPDX-License-Identifier: MIT
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,6 +26,7 @@ using testing::TempFolder;
 using testing::TenonResult;
 
 constexpr const char* kPage = TENON_SOURCE_DIR "/docs/tour.md";
+constexpr const char* kReadme = TENON_SOURCE_DIR "/README.md";
 
 /// The page with the text of each block that `make` has an answer for replaced by it.
 std::string with_blocks(const std::string& page,
@@ -37,7 +38,8 @@ std::string with_blocks(const std::string& page,
     const size_t end_of_line = page.find('\n', at + 1);
     const std::string line = page.substr(at + 1, end_of_line - at - 1);
     const std::string block = line.substr(5, line.size() - 9);  // between "<!-- " and " -->"
-    if (!block.starts_with("tenon ") && !block.starts_with("code ")) continue;
+    const std::string word = block.substr(0, block.find(' '));
+    if (word != "tenon" && word != "code" && word != "file" && word != "run") continue;
     const size_t begin = page.find('\n', end_of_line + 1) + 1;  // after ```cpp
     const size_t end = page.find(kFence, begin);
     EXPECT_TRUE(line.ends_with(" -->") && page.substr(end_of_line + 1, 3) == "```" &&
@@ -51,12 +53,12 @@ std::string with_blocks(const std::string& page,
   return result + page.substr(done);
 }
 
-void compare(const std::string& page, const std::string& made) {
+void compare(const std::string& page, const std::string& made, const char* path = kPage) {
   if (setting_bool(Setting::kUpdateGolden)) {
-    write_file_atomic(kPage, made);
+    write_file_atomic(path, made);
     return;
   }
-  EXPECT_EQ(page, made) << "docs/tour.md is out of date; run this test with TENON_UPDATE_GOLDEN=1";
+  EXPECT_EQ(page, made) << path << " is out of date; run this test with TENON_UPDATE_GOLDEN=1";
 }
 
 /// What `tenon ARGUMENTS` prints, run in the root of the sources, without times.
@@ -184,6 +186,35 @@ TEST(Tour, CodeIsCompiledAndGivesTheExamples) {
       expected += coded_float(7 * 16 + k, 0) * coded_float(k * 4 + 3, 1);
     EXPECT_EQ(y.to_vector<float>()[31], expected);
   }
+}
+
+/// The output of a built example; its exit code must be 0.
+std::string output_of(const std::string& program) {
+  std::FILE* const pipe = ::popen(concat(TENON_BINARY_DIR, "/", program).c_str(), "r");
+  if (pipe == nullptr) return "";
+  std::string text;
+  char buffer[256];
+  while (std::fgets(buffer, sizeof buffer, pipe) != nullptr)
+    text += buffer;
+  EXPECT_EQ(::pclose(pipe), 0) << program;
+  return text;
+}
+
+TEST(Readme, ProgramAndDumpsAreTheRealOnes) {
+  const std::string page = read_file(kReadme);
+  int num_blocks = 0;
+  compare(page,
+          with_blocks(page,
+                      [&](const std::string& block) -> std::optional<std::string> {
+                        ++num_blocks;
+                        if (block.starts_with("tenon ")) return printed(block);
+                        if (block.starts_with("run ")) return output_of(block.substr(4));
+                        const std::string source =
+                            read_file(concat(TENON_SOURCE_DIR, "/", block.substr(5)));
+                        return source.substr(source.find('\n') + 1);  // without its head comment
+                      }),
+          kReadme);
+  EXPECT_EQ(num_blocks, 3);
 }
 
 }  // namespace
