@@ -327,6 +327,10 @@ Tensor& Environment::get(const std::string& name) {
   return found->second;
 }
 
+bool is_elementwise(const std::string& op) {
+  return op == "const" || elementwise_operations().contains(op);
+}
+
 void run_step(const Step& step, Environment& environment) {
   const Call call(step, environment);
   if (const auto found = statements().find(step.op); found != statements().end()) {

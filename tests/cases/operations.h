@@ -20,6 +20,9 @@ struct Environment {
   Tensor& get(const std::string& name);
 };
 
+/// Each element of the result comes from the elements at its place alone (constants too).
+bool is_elementwise(const std::string& op);
+
 /// Adds what `step` makes to `environment`. Throws Inexpressible (values.h), or what the call
 /// throws.
 void run_step(const Step& step, Environment& environment);

@@ -1,6 +1,6 @@
 // Operator tests of the Web Platform Tests for WebNN as plain data, read from tests/data/webnn.
-// Names are WebNN's (https://www.w3.org/TR/webnn/). Used by webnn_test. SPDX-License-Identifier:
-// MIT
+// Names are WebNN's (https://www.w3.org/TR/webnn/). Used by webnn_test.
+// SPDX-License-Identifier: MIT
 
 #pragma once
 
