@@ -86,9 +86,10 @@ Tensor pool_windows(const Tensor& x, const PoolPlan& plan, Scalar fill) {
 
 // Lowest value of a dtype, as a scalar.
 Scalar lowest(DType dtype) {
-  if (is_float(dtype))
-    return float_format(dtype).finite_only ? -448.0  // e4m3fn has no infinity
-                                           : -std::numeric_limits<double>::infinity();
+  if (is_float(dtype)) {
+    const bool has_infinity = !float_format(dtype).finite_only;
+    return has_infinity ? -std::numeric_limits<double>::infinity() : -448.0;  // of e4m3fn
+  }
   return is_signed_int(dtype) ? Scalar(static_cast<int64_t>(int_min_bits(dtype))) : Scalar(0);
 }
 

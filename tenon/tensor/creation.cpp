@@ -35,7 +35,9 @@ Int128 exact_int(const Scalar& value) {
 double int_length(Int128 start, Int128 stop, Int128 step) {
   const Int128 span = step > 0 ? stop - start : start - stop;
   const Int128 stride = step > 0 ? step : -step;
-  return span <= 0 ? 0 : static_cast<double>((span - 1) / stride + 1);
+  TENON_ASSERT(stride != 0, "arange: step is 0");
+  const Int128 length = span <= 0 ? 0 : (span - 1) / stride + 1;
+  return static_cast<double>(length);
 }
 
 // start + i * step in the ring of the dtype: wraps where i * step does, so the sum is right

@@ -29,6 +29,7 @@ std::vector<Node> in_one_dtype(std::string_view where, const std::vector<Tensor>
   for (const Tensor& tensor : tensors)
     dtype = detail::common_dtype(where, Tensor(detail::full_node(dtype, 0, {})), tensor);
   std::vector<Node> nodes;
+  nodes.reserve(tensors.size());
   for (const Tensor& tensor : tensors)
     nodes.push_back(detail::cast_node(tensor.node(), dtype));
   return nodes;
@@ -62,6 +63,7 @@ Tensor Tensor::permute(const std::vector<int64_t>& axes) const {
               " entries; x is ", shape(), " of rank ", ndim());
   detail::normalize_axes("permute", axes, dims);  // each once
   std::vector<int64_t> order;
+  order.reserve(axes.size());
   for (const int64_t axis : axes)
     order.push_back(detail::normalize_axis("permute", axis, dims));
   return std::ranges::is_sorted(order) ? *this : Tensor(tensor_permute(node(), order));

@@ -2,10 +2,13 @@
 
 #include "tenon/tensor/nn_ops.h"
 
+#include <limits>
+
 #include "tenon/base/error.h"
 #include "tenon/ir/tensor_ops.h"
 #include "tenon/tensor/build.h"
 #include "tenon/tensor/creation.h"
+#include "tenon/tensor/promotion.h"
 
 namespace tenon {
 namespace {
@@ -65,6 +68,32 @@ Tensor logsumexp(const Tensor& x, const Axes& axes, bool keepdims) {
   const Tensor total = (wide - shift).exp().sum(axes, kKeep).log() + shift;
   const Tensor out = total.astype(float_dtype(x));
   return keepdims ? out : axes.is_all() ? out.reshape({}) : out.squeeze(axes);
+}
+
+Tensor logaddexp(const Tensor& a, const Tensor& b) {
+  const Tensor x = widened(a);
+  const Tensor y = widened(b);
+  const Tensor top = x.maximum(y);
+  const Tensor shift = where(top.isfinite(), top, Scalar(0));
+  const Tensor total = ((x - shift).exp() + (y - shift).exp()).log() + shift;
+  return total.astype(promote_types(float_dtype(a), float_dtype(b)));
+}
+
+// As cumsum, with its own sum; where nothing lies before stands -inf, the log of 0.
+Tensor logcumsumexp(const Tensor& x, int64_t axis) {
+  const ShapeView dims = x.node().shape();
+  const auto at = static_cast<size_t>(detail::normalize_axis("logcumsumexp", axis, dims));
+  Tensor sums = widened(x);
+  Pads shift(dims.size());
+  std::vector<std::pair<int64_t, int64_t>> kept;
+  for (const int64_t dim : dims)
+    kept.emplace_back(0, dim);
+  for (int64_t distance = 1; distance < dims[at]; distance *= 2) {
+    shift[at] = {distance, 0};
+    const Tensor before = sums.pad(shift, -std::numeric_limits<double>::infinity()).shrink(kept);
+    sums = logaddexp(sums, before).contiguous();
+  }
+  return sums.astype(float_dtype(x));
 }
 
 Tensor layernorm(const Tensor& x, const NormOptions& options) {

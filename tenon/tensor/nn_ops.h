@@ -18,6 +18,11 @@ Tensor log_softmax(const Tensor& x, int64_t axis = -1);
 /// log(sum(exp(x))) without overflow; -inf over nothing but -inf, inf where there is an inf.
 Tensor logsumexp(const Tensor& x, const Axes& axes = kAllAxes, bool keepdims = false);
 
+/// log(exp(a) + exp(b)) without overflow.
+Tensor logaddexp(const Tensor& a, const Tensor& b);
+/// Running logsumexp along `axis`: log2(n) kernels, as cumsum.
+Tensor logcumsumexp(const Tensor& x, int64_t axis = -1);
+
 struct NormOptions {
   std::optional<Tensor> weight = std::nullopt;  ///< shape of the normalised axes
   std::optional<Tensor> bias = std::nullopt;    ///< the same; layernorm only
@@ -47,6 +52,21 @@ struct Conv2dOptions {
 /// x (N,C,H,W), weight (O,C/G,KH,KW) -> (N,O,OH,OW), OH = (H + pads - dilation*(KH-1) - 1) / stride
 /// + 1. Both sides must have one float or integer dtype.
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv2dOptions& options = {});
+
+struct ConvTranspose2dOptions {
+  Pair stride = {1, 1};
+  std::array<Pair, 2> padding = {};  ///< {top, bottom}, {left, right}: cut off the result
+  Pair output_padding = {0, 0};      ///< more rows at the bottom, columns at the right
+  Pair dilation = {1, 1};
+  int64_t groups = 1;
+  std::optional<Tensor> bias = std::nullopt;  ///< (O)
+};
+
+/// The gradient of conv2d by its x: x (N,C,H,W), weight (C,O/G,KH,KW) -> (N,O,OH,OW), OH = (H-1) *
+/// stride - pads + dilation*(KH-1) + 1 + output_padding. As in conv2d, the zeros between and around
+/// the elements take part: they make NaN of infinite weights.
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight,
+                        const ConvTranspose2dOptions& options = {});
 
 struct Pool2dOptions {
   std::optional<Pair> stride = std::nullopt;  ///< without: the kernel

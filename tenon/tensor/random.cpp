@@ -142,6 +142,7 @@ Generator::Stream Generator::next() {
 
 Generator& default_generator() {
   // Leaked on purpose: tensors may be made while other statics are destroyed.
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
   static auto* const generator = new Generator(static_cast<uint64_t>(setting_int(Setting::kSeed)));
   return *generator;
 }

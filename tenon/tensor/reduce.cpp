@@ -79,22 +79,19 @@ DType mean_dtype(const Tensor& x, const ReduceOptions& options, std::string_view
   return dtype;
 }
 
-Tensor position_of_extreme(Op op, std::string_view name, const Tensor& x,
+Tensor position_of_extreme(Op op, std::string_view name, const Tensor& source,
                            std::optional<int64_t> axis, const ReduceOptions& options) {
-  if (!axis) {
-    const Tensor out =
-        position_of_extreme(op, name, x.flatten(), 0, {.keepdims = false, .dtype = options.dtype});
-    return options.keepdims ? out.reshape(Shape(x.node().shape().size(), 1)) : out;
-  }
-  const int64_t at = detail::normalize_axis(name, *axis, x.node().shape());
+  const Tensor x = axis ? source : source.flatten();
+  const int64_t at = detail::normalize_axis(name, axis.value_or(0), x.node().shape());
   const Tensor best = extreme(op, name, x, at, {.keepdims = true, .dtype = {}});
   // If there is a NaN, best is NaN and equals nothing: then NaNs are what is looked for.
   Tensor is_best = x == best;
   if (is_float(x.dtype())) is_best = is_best.logical_or(x.isnan());
   const Tensor position(detail::position_node(x.shape(), at));
   const Tensor candidates = tenon::where(is_best, position, x.dim(at));
-  return candidates.min(at, {.keepdims = options.keepdims, .dtype = {}})
-      .astype(options.dtype.value_or(DType::kI64));
+  const Tensor out = candidates.min(at, {.keepdims = options.keepdims, .dtype = {}})
+                         .astype(options.dtype.value_or(DType::kI64));
+  return options.keepdims && !axis ? out.reshape(Shape(source.node().shape().size(), 1)) : out;
 }
 
 }  // namespace
@@ -110,16 +107,16 @@ Tensor Tensor::prod(const Axes& axes, const ReduceOptions& options) const {
 // W. Hillis, G. Steele, "Data Parallel Algorithms", CACM 1986, p. 1172. Each round is stored, or
 // the fused expression would read n elements for each position.
 Tensor Tensor::cumsum(std::optional<int64_t> axis, std::optional<DType> dtype) const {
-  if (!axis) return flatten().cumsum(0, dtype);
-  const auto at = static_cast<size_t>(detail::normalize_axis("cumsum", *axis, node().shape()));
-  const DType result = sum_dtype("cumsum", this->dtype(), dtype);
-  Tensor sums = astype(result).astype(detail::is_narrow_float(result) ? DType::kF32 : result);
-  const int64_t count = node().shape()[at];
-  Pads shift(node().shape().size());
+  const Tensor x = axis ? *this : flatten();
+  const ShapeView shape = x.node().shape();
+  const auto at = static_cast<size_t>(detail::normalize_axis("cumsum", axis.value_or(0), shape));
+  const DType result = sum_dtype("cumsum", x.dtype(), dtype);
+  Tensor sums = x.astype(result).astype(detail::is_narrow_float(result) ? DType::kF32 : result);
+  Pads shift(shape.size());
   std::vector<std::pair<int64_t, int64_t>> kept;
-  for (const int64_t dim : node().shape())
+  for (const int64_t dim : shape)
     kept.emplace_back(0, dim);
-  for (int64_t distance = 1; distance < count; distance *= 2) {
+  for (int64_t distance = 1; distance < shape[at]; distance *= 2) {
     shift[at] = {distance, 0};
     sums = (sums + sums.pad(shift).shrink(kept)).contiguous();
   }

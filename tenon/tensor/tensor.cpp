@@ -29,6 +29,7 @@ std::vector<std::byte> converted(std::span<const std::byte> bytes, DType from, D
 
 void realize_nodes(std::vector<Tensor*> tensors) {
   std::vector<Node> nodes;
+  nodes.reserve(tensors.size());
   for (const Tensor* tensor : tensors)
     nodes.push_back(tensor->node());
   realize(std::span<const Node>(nodes));

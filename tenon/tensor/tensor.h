@@ -35,24 +35,25 @@ struct TensorOptions {
   EngineDevice* device = nullptr;
 };
 
+struct AllAxes {};
+inline constexpr AllAxes kAllAxes;
+
 /// The axes of a reduction: `1`, `{0, -1}`, `{}` (none), kAllAxes.
 class Axes {
  public:
-  Axes(int64_t axis) : list_({axis}) {}  // NOLINT(google-explicit-constructor): `sum(1)`
+  // NOLINTBEGIN(google-explicit-constructor): an argument of sum is written as what it is
+  Axes(AllAxes /*all*/) : is_all_(true) {}
+  Axes(int64_t axis) : list_({axis}) {}
+  Axes(std::vector<int64_t> axes) : list_(std::move(axes)) {}
   Axes(std::initializer_list<int64_t> axes) : list_(axes) {}
-  Axes(std::vector<int64_t> axes)
-      : list_(std::move(axes)) {}  // NOLINT(google-explicit-constructor)
-  static Axes all() { return Axes(All()); }
+  // NOLINTEND(google-explicit-constructor)
   bool is_all() const { return is_all_; }
   std::span<const int64_t> list() const { return list_; }
 
  private:
-  struct All {};  // a default constructor would take `{}`
-  explicit Axes(All /*all*/) : is_all_(true) {}
   std::vector<int64_t> list_;
   bool is_all_ = false;
 };
-inline const Axes kAllAxes = Axes::all();
 
 struct ReduceOptions {
   bool keepdims = false;                      ///< reduced axes stay, with size 1
