@@ -454,7 +454,8 @@ For KernelParser::parse_for(int depth) {
   expect("for");
   For loop;
   loop.axis = parse_axis(Role::kSeq, 0, false);
-  loop.extent = accept("to") ? parse_index_expr() : idx_const(axis_extent(loop.axis.axis));
+  loop.extent =
+      accept("to") ? parse_index_expr("an extent") : idx_const(axis_extent(loop.axis.axis));
   expect("{");
   loop.body = parse_body(depth + 1);
   return loop;

@@ -51,11 +51,12 @@ Node KernelParser::parse_typed_expr() {
 }
 
 // An index is idx, or an integer once indices have a width.
-Node KernelParser::parse_index_expr() {
+Node KernelParser::parse_index_expr(std::string_view what) {
   const Value value = parse_infix(0, 0);
   const Node node = typed_or_idx(value);
   if (node.dtype() != DType::kIdx && !is_int(node.dtype())) {
-    fail_token(value.offset, concat("expected an index, got ", dtype_name(node.dtype())));
+    fail_token(value.offset, concat("expected ", what, " of dtype idx or an integer, got ",
+                                    dtype_name(node.dtype())));
   }
   return node;
 }

@@ -80,7 +80,7 @@ class KernelParser {
   // Expressions (kernel_parse_expr.cpp).
   Node parse_expr_of(DType dtype, std::string_view what);
   Node parse_typed_expr();
-  Node parse_index_expr();
+  Node parse_index_expr(std::string_view what = "an index");
   Value parse_infix(int min_precedence, int depth);
   Value parse_prefix(int depth);
   Value parse_number(bool is_negative);

@@ -256,9 +256,10 @@ class Generator {
 
   // The bounded class, on arguments where the result is finite and not lost in its radius.
   Value bounded(Value x) {
-    // exp stands in every softmax already.
-    const Op op = random_.pick({Op::kExp2, Op::kExp2, Op::kLog2, Op::kLog2, Op::kSin, Op::kExp,
-                                Op::kLog, Op::kCos, Op::kTan, Op::kTanh, Op::kSigmoid});
+    // exp stands in every softmax already, sin and tanh make large arguments small.
+    const Op op = random_.pick({Op::kExp2, Op::kExp2, Op::kLog2, Op::kLog2, Op::kSin, Op::kLog,
+                                Op::kLog, Op::kCos, Op::kCos, Op::kTan, Op::kTan, Op::kTanh,
+                                Op::kSigmoid, Op::kSigmoid});
     if (op == Op::kLog || op == Op::kLog2) {
       const Value half = constant(x.dtype(), 0.5, x.shape());
       const Node positive = tensor_binary(Op::kAdd, tensor_unary(Op::kAbs, x.node), half.node);
@@ -286,9 +287,10 @@ class Generator {
       return made(tensor_binary(op, x.node, y.node), 1, is_exact, is_risky);
     }
     if (is_int(x.dtype())) {
-      const Op op = random_.pick({Op::kAdd, Op::kSub, Op::kMul, Op::kDiv, Op::kMod, Op::kFloorDiv,
-                                  Op::kFloorDiv, Op::kFloorMod, Op::kFloorMod, Op::kMin, Op::kMax,
-                                  Op::kAnd, Op::kOr, Op::kXor, Op::kShl, Op::kShr, Op::kShr});
+      const Op op = random_.pick(
+          {Op::kAdd, Op::kSub,      Op::kMul,      Op::kDiv,      Op::kMod,      Op::kMod, Op::kShl,
+           Op::kOr,  Op::kFloorDiv, Op::kFloorDiv, Op::kFloorMod, Op::kFloorMod, Op::kMin, Op::kMax,
+           Op::kAnd, Op::kOr,       Op::kXor,      Op::kShl,      Op::kShr,      Op::kShr});
       return made(tensor_binary(op, x.node, y.node), int_limit(x.dtype()), is_exact, is_risky);
     }
     Op op = random_.pick({Op::kAdd, Op::kSub, Op::kMul, Op::kMul, Op::kDiv, Op::kMin, Op::kMax});
@@ -334,7 +336,10 @@ class Generator {
     Value condition = x;
     if (is_float(x.dtype()) && random_.percent(55)) {
       condition =
-          made(tensor_unary(random_.pick({Op::kIsNan, Op::kIsInf, Op::kIsFinite}), x.node), 1);
+          made(tensor_unary(
+                   random_.pick({Op::kIsNan, Op::kIsInf, Op::kIsInf, Op::kIsFinite, Op::kIsFinite}),
+                   x.node),
+               1);
       condition.is_risky = x.is_risky;
     } else {
       const Value z = partner(x);
