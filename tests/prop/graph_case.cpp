@@ -10,7 +10,10 @@
 #include "tenon/base/text.h"
 #include "tenon/conform/oracle.h"
 #include "tenon/engine/engine_device.h"
+#include "tenon/engine/memory_checks.h"
 #include "tenon/engine/program_store.h"
+#include "tenon/ir/eval_kernel.h"
+#include "tenon/ir/eval_linear.h"
 #include "tenon/ir/eval_op.h"
 #include "tenon/ir/graph_text.h"
 #include "tenon/ir/kernel_text.h"
@@ -63,6 +66,55 @@ std::vector<OracleValue> expected_values(const GraphCase& graph_case) {
     return random_variable(variable, graph_case.seed);
   };
   return evaluate_oracle(graph_case.graph.outputs, inputs);
+}
+
+using RunCall = std::function<void(const ScheduledCall&, std::span<std::vector<std::byte>* const>)>;
+
+// Runs the calls of the schedule in host memory; true if all outputs are right.
+bool is_right_by(const GraphCase& graph_case, const RunCall& run_call) {
+  const Schedule& schedule = graph_case.schedule;
+  std::vector<std::vector<std::byte>> memory;
+  for (const ScheduledBuffer& buffer : schedule.buffers) {
+    const int64_t size_bytes = num_elements(buffer.shape) * dtype_size_bytes(buffer.dtype);
+    memory.push_back(buffer.is_given ? read_bytes(buffer.node)
+                                     : std::vector(static_cast<size_t>(size_bytes), kPoisonByte));
+  }
+  for (const ScheduledCall& call : schedule.calls) {
+    std::vector<std::vector<std::byte>*> arguments;
+    for (const int number : call.buffers)
+      arguments.push_back(&memory[static_cast<size_t>(number)]);
+    if (call.copy_from >= 0) {
+      *arguments[0] = memory[static_cast<size_t>(call.copy_from)];
+    } else {
+      run_call(call, arguments);
+    }
+  }
+  const std::vector<OracleValue> expected = expected_values(graph_case);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const auto number = static_cast<size_t>(schedule.outputs[i]);
+    if (compare(expected[i], memory[number]).failed > 0) return false;
+  }
+  return true;
+}
+
+void run_as_kernel(const ScheduledCall& call, std::span<std::vector<std::byte>* const> buffers) {
+  std::vector<KernelArgument> arguments;
+  for (std::vector<std::byte>* const buffer : buffers)
+    arguments.push_back({.data = buffer->data(), .size_bytes = std::ssize(*buffer)});
+  eval_kernel(call.kernel, arguments);
+}
+
+void run_as_program(const EngineDevice& device, const ScheduledCall& call,
+                    std::span<std::vector<std::byte>* const> buffers) {
+  const LinearProgram program = lower_for(device, call.kernel);
+  std::vector<ArgumentValue> arguments;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    arguments.push_back({.is_buffer = true,
+                         .dtype = program.signature.arguments[i].dtype,
+                         .address = buffers[i]->data(),
+                         .size_bytes = std::ssize(*buffers[i])});
+  }
+  eval_linear(program, arguments, {.fused_mulacc = device.target().fuses_mulacc});
 }
 
 }  // namespace
@@ -142,6 +194,23 @@ Verdict judge_case(EngineDevice& device, GraphCase& graph_case) {
                           " of ", comparison.compared, " wrong: ", comparison.text);
   }
   return verdict;
+}
+
+std::string blame(EngineDevice& device, const TensorGraph& graph, uint64_t seed) {
+  GraphCase graph_case = make_case(device, graph, seed);
+  std::string stage = "schedule";
+  const Verdict verdict = guarded([&]() -> Verdict {
+    lower_case(device, graph_case, false);
+    if (!is_right_by(graph_case, run_as_kernel)) return {};
+    stage = "codegen";
+    const auto run_program = [&](const auto& call, const auto& buffers) {
+      run_as_program(device, call, buffers);
+    };
+    if (is_right_by(graph_case, run_program)) stage = "renderer, compiler or device";
+    return {};
+  });
+  const std::string reason = verdict.text.substr(0, verdict.text.find('\n'));
+  return reason.empty() ? stage : concat(stage, " (", reason, ")");
 }
 
 Verdict guarded(const std::function<Verdict()>& step) {

@@ -50,6 +50,10 @@ void compile_cases(EngineDevice& device, std::span<GraphCase* const> cases);
 /// Runs and compares. Throws what realize() throws.
 Verdict judge_case(EngineDevice& device, GraphCase& graph_case);
 
+/// For a graph that fails: the first level that is wrong when it is run by its evaluator (kernels,
+/// programs), else what comes after them (renderer, compiler, device).
+std::string blame(EngineDevice& device, const TensorGraph& graph, uint64_t seed);
+
 /// Runs `step`; what it throws becomes a verdict: kUnsupported rejects, anything else is a failure.
 Verdict guarded(const std::function<Verdict()>& step);
 

@@ -44,8 +44,8 @@ void report(EngineDevice& device, const TensorGraph& graph, uint64_t seed, const
       [&](const TensorGraph& candidate) { return is_failed(check_graph(device, candidate, seed)); },
       static_cast<int>(options.max_shrink_trials));
   const Verdict last = check_graph(device, small, seed);
-  print(
-      concat("  made small (inputs of seed ", seed, "):\n", to_text(small), "  ", last.text, "\n"));
+  print(concat("  made small (inputs of seed ", seed, "):\n", to_text(small), "  ", last.text,
+               "\n  wrong first: ", blame(device, small, seed), "\n"));
 }
 
 // Compiles all cases at once; if that fails, the ones that fail alone are failures.

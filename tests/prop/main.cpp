@@ -3,6 +3,7 @@
 //   tenon_prop --count 2000            the property on every device that computes
 //   tenon_prop --seed 17 | FILE.tg...  one random graph; graphs from files
 //   tenon_prop --hunt all|NAME,...     plants each fault, in a process of its own
+//   tenon_prop --fault NAME --seed 17  plants it and shows what is reported
 //   tenon_prop --same-text             two processes make the same texts
 // The setting TENON_SEED chooses other graphs. SPDX-License-Identifier: MIT
 
@@ -67,15 +68,19 @@ bool run_on(const std::string& name, const Arguments& arguments) {
     dump_texts(device, arguments.dump, arguments.run);
     return true;
   }
+  auto fault = PlantedFault::kNone;
   if (!arguments.fault.empty()) {
-    const auto fault = parse_planted_fault(arguments.fault);
-    TENON_CHECK(fault.has_value(), ErrorCode::kNotFound, "no planted fault is named '",
+    const auto found = parse_planted_fault(arguments.fault);
+    TENON_CHECK(found.has_value(), ErrorCode::kNotFound, "no planted fault is named '",
                 arguments.fault, "'");
-    return hunt_fault(device, *fault, arguments.run);
+    fault = *found;
   }
   if (arguments.seed) {
-    return run_graph(device, graph_of_seed(*arguments.seed), *arguments.seed, arguments.run);
+    const ScopedPlantedFault planted(fault);
+    const uint64_t seed = *arguments.seed;
+    return run_graph(device, graph_of_seed(seed), seed, arguments.run);
   }
+  if (fault != PlantedFault::kNone) return hunt_fault(device, fault, arguments.run);
   bool is_good = true;
   for (const std::string& file : arguments.files) {
     is_good = run_graph(device, parse_graph(read_file(file), file), 0, arguments.run) && is_good;
