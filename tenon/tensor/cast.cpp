@@ -17,12 +17,16 @@ double largest_finite(DType dtype) {
   return std::ldexp(mantissa, top - format.bias);
 }
 
-Scalar smallest_int(DType dtype) {
+// The ends of a dtype as integers; of float dtypes only those that end below 2^63.
+Scalar lowest_int(DType dtype) {
+  if (is_float(dtype)) return -static_cast<int64_t>(largest_finite(dtype));
   return is_signed_int(dtype) ? Scalar(static_cast<int64_t>(int_min_bits(dtype))) : Scalar(0);
 }
 
 Scalar largest_int(DType dtype) {
-  return int_max_bits(dtype);
+  if (is_float(dtype)) return static_cast<int64_t>(largest_finite(dtype));
+  return is_signed_int(dtype) ? Scalar(static_cast<int64_t>(int_max_bits(dtype)))
+                              : Scalar(int_max_bits(dtype));
 }
 
 }  // namespace
@@ -36,13 +40,12 @@ Tensor saturate_cast(const Tensor& x, DType dtype) {
     const double most = largest_finite(dtype);
     return x.clip(-most, most).astype(dtype);
   }
-  if (is_float(dtype)) {
-    const double most = largest_finite(dtype);
-    return x.astype(DType::kF64).clip(-most, most).astype(dtype);
-  }
+  // Float dtypes from bfloat16 on hold every integer, rounded.
+  if (is_float(dtype) && largest_finite(dtype) > 0x1p64) return x.astype(dtype);
   Tensor out = x;
-  const double lowest = std::max(smallest_int(from).to_double(), smallest_int(dtype).to_double());
-  if (smallest_int(from).to_double() < lowest) out = out.maximum(smallest_int(dtype));
+  if (lowest_int(from).to_double() < lowest_int(dtype).to_double()) {
+    out = out.maximum(lowest_int(dtype));
+  }
   if (largest_int(from).to_double() > largest_int(dtype).to_double()) {
     out = out.minimum(largest_int(dtype));
   }

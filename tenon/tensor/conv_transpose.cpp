@@ -23,10 +23,10 @@ void check_options(const Tensor& x, const Tensor& weight, const ConvTranspose2dO
     TENON_CHECK(options.stride[i] >= 1 && options.dilation[i] >= 1, kInvalid,
                 "conv_transpose2d: stride is ", options.stride, ", dilation is ", options.dilation,
                 ", expected 1 or more");
-    TENON_CHECK(options.padding[i][0] >= 0 && options.padding[i][1] >= 0 &&
-                    options.output_padding[i] >= 0,
-                kInvalid, "conv_transpose2d: padding is ", options.padding[i],
-                ", output_padding is ", options.output_padding, ", expected 0 or more");
+    TENON_CHECK(
+        options.padding[i][0] >= 0 && options.padding[i][1] >= 0 && options.output_padding[i] >= 0,
+        kInvalid, "conv_transpose2d: padding is ", options.padding[i], ", output_padding is ",
+        options.output_padding, ", expected 0 or more");
   }
 }
 
@@ -71,8 +71,7 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight,
   const int64_t groups = options.groups;
   const int64_t outputs = weight.dim(1);
   const Tensor turned =
-      weight
-          .reshape({groups, x.dim(1) / groups, outputs, weight.dim(2), weight.dim(3)})
+      weight.reshape({groups, x.dim(1) / groups, outputs, weight.dim(2), weight.dim(3)})
           .swapaxes(1, 2)
           .reshape({groups * outputs, x.dim(1) / groups, weight.dim(2), weight.dim(3)})
           .flip({2, 3});

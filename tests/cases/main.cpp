@@ -153,8 +153,9 @@ std::string check_expected(const Case& item, Environment& environment) {
 std::string run_steps(const Case& item, const PropertyContext& context) {
   for (const Step& step : item.operation)
     run_step(step, context.environment);
-  if (item.operation.empty() || !item.property.empty()) return check_property(item.id, context);
-  return check_expected(item, context.environment);
+  if (item.operation.empty()) return check_property(item.id, context);
+  std::string text = check_expected(item, context.environment);
+  return text.empty() && !item.property.empty() ? check_property(item.id, context) : text;
 }
 
 Result run_case(const Case& item, bool as_constants, const std::string& device,

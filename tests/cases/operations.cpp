@@ -8,9 +8,12 @@
 #include "tenon/base/error.h"
 #include "tenon/io/npy.h"
 #include "tenon/io/safetensors.h"
+#include "tenon/tensor/cast.h"
 #include "tenon/tensor/creation.h"
 #include "tenon/tensor/nn_ops.h"
 #include "tenon/tensor/random.h"
+#include "tenon/tensor/resize.h"
+#include "tenon/tensor/sorting.h"
 #include "tests/cases/values.h"
 
 namespace tenon::cases {
@@ -34,6 +37,11 @@ class Call {
     for (const std::string& name : step_.in)
       tensors.push_back(environment_.get(name));
     return tensors;
+  }
+  const std::string& out(size_t i) const {
+    TENON_CHECK(i < step_.out.size(), kInvalid, "case file: step ", step_.op, " names ",
+                step_.out.size(), " outputs");
+    return step_.out[i];
   }
   std::span<const std::byte> file() const {
     const auto found = environment_.files.find(step_.in.at(0));
@@ -72,6 +80,12 @@ class Call {
     return value == nullptr ? std::nullopt : std::optional(value->integer());
   }
   ReduceOptions reduce_options() const { return {.keepdims = flag("keepdims"), .dtype = dtype()}; }
+  /// Without the attribute: that of the input, as a step computes in the dtype of its inputs.
+  std::optional<DType> sum_dtype() const {
+    const std::optional<DType> given = dtype();
+    return given || in().dtype() == DType::kBool ? given : in().dtype();
+  }
+  ReduceOptions sum_options() const { return {.keepdims = flag("keepdims"), .dtype = sum_dtype()}; }
   Pair pair(const std::string& name, const Pair& fallback) const {
     const Value* value = attrs().find(name);
     if (value == nullptr) return fallback;
@@ -129,8 +143,8 @@ Tensor run_arange(const Call& call) {
 }
 
 Tensor run_cast(const Call& call) {
-  if (call.flag("saturate")) throw Inexpressible{"astype: attribute saturate"};
-  return call.in().astype(dtype_named(call.attrs().get("dtype").text()));
+  const DType dtype = dtype_named(call.attrs().get("dtype").text());
+  return call.flag("saturate") ? saturate_cast(call.in(), dtype) : call.in().astype(dtype);
 }
 
 Tensor run_pad(const Call& call) {
@@ -172,6 +186,30 @@ Tensor run_conv2d(const Call& call) {
   return conv2d(call.in(0), call.in(1), options);
 }
 
+Tensor run_conv_transpose2d(const Call& call) {
+  const ConvTranspose2dOptions options{
+      .stride = call.pair("stride", {1, 1}),
+      .padding = call.image_padding(),
+      .output_padding = call.pair("output_padding", {0, 0}),
+      .dilation = call.pair("dilation", {1, 1}),
+      .groups = call.integer("groups", 1),
+      .bias = call.num_inputs() > 2 ? std::optional(call.in(2)) : std::nullopt};
+  return conv_transpose2d(call.in(0), call.in(1), options);
+}
+
+Tensor run_interpolate(const Call& call) {
+  static const std::map<std::string, Interpolation> kModes = {
+      {"linear", Interpolation::kLinear},
+      {"nearest", Interpolation::kNearest},
+      {"nearest-exact", Interpolation::kNearestExact}};
+  const std::string& mode = call.attrs().get("mode").text();
+  if (!kModes.contains(mode)) throw Inexpressible{concat("interpolate: mode ", mode)};
+  std::vector<std::pair<int64_t, int64_t>> sizes;
+  for (const Value& pair : call.attrs().get("sizes").list())
+    sizes.emplace_back(pair.list().at(0).integer(), pair.list().at(1).integer());
+  return interpolate(call.in(), sizes, kModes.at(mode));
+}
+
 Tensor run_one_hot(const Call& call) {
   return one_hot(call.in(), call.attrs().get("classes").integer(), call.dtype());
 }
@@ -189,6 +227,12 @@ void add_file_tensor(const Call& call, const std::string& name, const ArrayView&
 void run_load_safetensors(const Call& call) {
   for (const SafetensorsEntry& entry : parse_safetensors(call.file(), "case file").entries)
     add_file_tensor(call, entry.name, entry.array);
+}
+
+void run_topk(const Call& call) {
+  const Sorted largest = topk(call.in(), call.attrs().get("k").integer(), call.integer("axis", -1));
+  call.environment().tensors[call.out(0)] = largest.values;
+  call.environment().tensors[call.out(1)] = largest.indices;
 }
 
 void run_load_npy(const Call& call) {
@@ -262,6 +306,8 @@ const std::map<std::string, MakesTensor>& other_operations() {
       {"all", [](const Call& c) { return c.in().all(c.axes(), c.reduce_options()); }},
       {"any", [](const Call& c) { return c.in().any(c.axes(), c.reduce_options()); }},
       {"arange", run_arange},
+      {"argsort",
+       [](const Call& c) { return argsort(c.in(), c.integer("axis", -1), c.flag("descending")); }},
       {"argmax", [](const Call& c) { return c.in().argmax(c.axis(), c.reduce_options()); }},
       {"argmin", [](const Call& c) { return c.in().argmin(c.axis(), c.reduce_options()); }},
       {"avg_pool2d",
@@ -271,9 +317,13 @@ const std::map<std::string, MakesTensor>& other_operations() {
        [](const Call& c) { return full({}, c.attrs().get("value").number(), c.options()); }},
       {"contiguous", [](const Call& c) { return c.in().contiguous(); }},
       {"conv2d", run_conv2d},
+      {"conv_transpose2d", run_conv_transpose2d},
+      {"cumsum", [](const Call& c) { return c.in().cumsum(c.axis(), c.sum_dtype()); }},
       {"expand", [](const Call& c) { return c.in().broadcast_to(c.integers("shape")); }},
       {"flip", [](const Call& c) { return c.in().flip(c.axes("axes")); }},
+      {"interpolate", run_interpolate},
       {"log_softmax", [](const Call& c) { return log_softmax(c.in(), c.integer("axis", -1)); }},
+      {"logcumsumexp", [](const Call& c) { return logcumsumexp(c.in(), c.integer("axis", -1)); }},
       {"logsumexp", [](const Call& c) { return logsumexp(c.in(), c.axes(), c.flag("keepdims")); }},
       {"matmul", [](const Call& c) { return c.in(0).matmul(c.in(1), c.dtype()); }},
       {"max", [](const Call& c) { return c.in().max(c.axes(), c.reduce_options()); }},
@@ -284,13 +334,15 @@ const std::map<std::string, MakesTensor>& other_operations() {
       {"one_hot", run_one_hot},
       {"pad", run_pad},
       {"permute", [](const Call& c) { return c.in().permute(c.integers("axes")); }},
-      {"prod", [](const Call& c) { return c.in().prod(c.axes(), c.reduce_options()); }},
+      {"prod", [](const Call& c) { return c.in().prod(c.axes(), c.sum_options()); }},
       {"rand", run_rand},
       {"reshape", [](const Call& c) { return c.in().reshape(c.integers("shape")); }},
       {"slice", [](const Call& c) { return c.in().getitem(index_of(c.attrs().get("index"))); }},
       {"softmax", run_softmax},
+      {"sort",
+       [](const Call& c) { return sort(c.in(), c.integer("axis", -1), c.flag("descending")); }},
       {"stack", [](const Call& c) { return stack(c.all(), c.integer("axis", 0)); }},
-      {"sum", [](const Call& c) { return c.in().sum(c.axes(), c.reduce_options()); }},
+      {"sum", [](const Call& c) { return c.in().sum(c.axes(), c.sum_options()); }},
       // The sample variance, unless ddof says otherwise.
       {"var",
        [](const Call& c) {
@@ -308,6 +360,7 @@ const std::map<std::string, std::function<void(const Call&)>>& statements() {
       {"load_safetensors", run_load_safetensors},
       {"setitem",
        [](const Call& c) { c.target().setitem(index_of(c.attrs().get("index")), c.in()); }},
+      {"topk", run_topk},
   };
   return kTable;
 }

@@ -14,6 +14,7 @@
 #include "tenon/tensor/creation.h"
 #include "tenon/tensor/nn_ops.h"
 #include "tenon/tensor/random.h"
+#include "tenon/tensor/sorting.h"
 #include "tests/cases/child_process.h"
 #include "tests/cases/values.h"
 
@@ -57,6 +58,29 @@ std::string check_random_mask(const Context& context) {
   const auto held = std::make_unique<Generator>(7);  // the next generator lies elsewhere
   if (a != mask(42)) return "one seed gave two masks";
   return a != mask(43) ? "" : "two seeds gave one mask";
+}
+
+// For every k: x[i] == v, no position twice, and of equals the lowest position first.
+std::string check_topk(const Context& context) {
+  const Tensor& x = context.environment.get("x");
+  const auto values = x.to_vector<float>();
+  std::vector<int64_t> want(values.size());
+  std::iota(want.begin(), want.end(), 0);
+  std::stable_sort(want.begin(), want.end(), [&](int64_t a, int64_t b) {
+    return values[static_cast<size_t>(a)] > values[static_cast<size_t>(b)];
+  });
+  for (int64_t k = 0; k <= x.size(); ++k) {
+    const Sorted got = topk(x, k);
+    const auto indices = got.indices.to_vector<int64_t>();
+    if (!std::equal(indices.begin(), indices.end(), want.begin(), want.begin() + k)) {
+      return concat("k = ", k, ": positions are ", indices);
+    }
+    const auto top = got.values.to_vector<float>();
+    for (size_t i = 0; i < top.size(); ++i) {
+      if (top[i] != values[static_cast<size_t>(indices[i])]) return concat("k = ", k, ": a value");
+    }
+  }
+  return "";
 }
 
 // |estimate - truth| in standard errors of the estimate; five are far outside chance.
@@ -251,6 +275,7 @@ const std::map<std::string, std::function<std::string(const Context&)>>& program
       {"RNG-01", check_random_pair},
       {"RNG-03", check_random_mask},
       {"RNG-04", check_statistics},
+      {"SORT-02", check_topk},
       {"SYNC-04", check_freed_sources},
       {"THR-01", check_threads},
   };

@@ -115,6 +115,33 @@ Built build_conv2d(const Call& call) {
           .length = filter.size() / filter.dim(0)};
 }
 
+// outputSizes, where given, decides in place of outputPadding.
+Built build_conv_transpose2d(const Call& call) {
+  const std::string layout = call.word("inputLayout", "nchw");
+  const std::string filter_layout = call.word("filterLayout", "iohw");
+  static const std::map<std::string, Sizes> kFilterAxes = {
+      {"iohw", {0, 1, 2, 3}}, {"hwoi", {3, 2, 0, 1}}, {"ohwi", {3, 0, 1, 2}}};
+  const Tensor x = call.operand("input");
+  const Tensor filter = call.operand("filter").permute(kFilterAxes.at(filter_layout));
+  const Tensor image = layout == "nhwc" ? x.permute({0, 3, 1, 2}) : x;
+  ConvTranspose2dOptions options{
+      .stride = call.pair("strides", {1, 1}),
+      .padding = call.padding(),
+      .output_padding = call.pair("outputPadding", {0, 0}),
+      .dilation = call.pair("dilations", {1, 1}),
+      .groups = static_cast<int64_t>(call.find<double>("groups").value_or(1)),
+      .bias = call.optional_operand("bias")};
+  (void)call.find<std::string>("bias");
+  if (const auto sizes = call.find<Sizes>("outputSizes")) {
+    options.output_padding = {0, 0};
+    const Tensor least = conv_transpose2d(image, filter, options);
+    options.output_padding = {sizes->at(0) - least.dim(2), sizes->at(1) - least.dim(3)};
+  }
+  const Tensor out = conv_transpose2d(image, filter, options);
+  return {.tensor = layout == "nhwc" ? out.permute({0, 2, 3, 1}) : out,
+          .length = filter.dim(2) * filter.dim(3) * image.dim(1) / options.groups};
+}
+
 // roundingType says how sizes are rounded; outputSizes, where given, decides instead.
 Built build_max_pool2d(const Call& call) {
   const std::string layout = call.word("layout", "nchw");
@@ -193,6 +220,7 @@ const std::map<std::string, Builder>& builders() {
   using O = const ReduceOptions&;
   static const std::map<std::string, Builder> kTable = {
       {"conv2d", build_conv2d},
+      {"convTranspose2d", build_conv_transpose2d},
       {"layerNormalization", build_layer_normalization},
       {"matmul", build_matmul},
       {"maxPool2d", build_max_pool2d},

@@ -28,6 +28,7 @@ struct Allowance {
 const std::map<std::string, Allowance>& allowances() {
   static const std::map<std::string, Allowance> kTable = {
       {"conv2d", {2, 0}},
+      {"convTranspose2d", {2, 0}},
       // Not in that source: reduceMean's n + 2, then batchNormalization's 6, which is the rest of
       // it.
       {"layerNormalization", {1, 8}},
