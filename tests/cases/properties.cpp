@@ -143,7 +143,7 @@ std::string check_statistics(const Context&) {
 void require_free_memory(int64_t gibibytes) {
   const int64_t free_bytes = int64_t{::sysconf(_SC_AVPHYS_PAGES)} * ::sysconf(_SC_PAGESIZE);
   if (free_bytes < gibibytes << 30) {
-    throw Inexpressible{concat("less than ", gibibytes, " GiB of memory are free")};
+    throw Inexpressible{concat("less than ", gibibytes, " GiB of memory are free"), true};
   }
 }
 

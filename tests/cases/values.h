@@ -17,6 +17,7 @@ namespace tenon::cases {
 /// Thrown where the public API has no word for what a case asks for; `what` names it.
 struct Inexpressible {
   std::string what;
+  bool is_machine = false;  ///< not the API: this machine is too small for it
 };
 
 /// Throws Inexpressible if there is no such dtype.
