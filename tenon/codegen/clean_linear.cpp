@@ -248,12 +248,13 @@ class Cleaner {
   }
 
   static Key key_of(const Inst& inst, std::span<const ValueId> operands) {
+    const bool is_one_id = inst.op == Op::kGridId && is_planted(PlantedFault::kGroupIdsShared);
     const bool is_mixed = inst.op == Op::kMod && is_planted(PlantedFault::kRemainderShared);
     Key key{static_cast<uint64_t>(is_mixed ? Op::kDiv : inst.op) |
                 static_cast<uint64_t>(inst.type.dtype) << 8 |
                 static_cast<uint64_t>(inst.type.lanes) << 16 |
                 static_cast<uint64_t>(inst.nt) << 32 | static_cast<uint64_t>(inst.type.kind) << 40,
-            static_cast<uint64_t>(inst.imm), inst.align};
+            static_cast<uint64_t>(is_one_id ? 0 : inst.imm), inst.align};
     for (const ValueId operand : operands)
       key.push_back(operand);
     return key;

@@ -18,7 +18,7 @@ struct RunOptions {
   int64_t max_shrink_trials = 300;
 };
 
-/// Even seeds give graphs of integers, odd ones of real numbers.
+/// Even seeds give graphs of integers, odd ones of real numbers; one in ten may be large.
 TensorGraph graph_of_seed(uint64_t seed);
 
 /// Prints coverage, rejections and failures (seed, the graph made small, the first wrong element);
