@@ -78,7 +78,12 @@ void Buffer::copy_out(std::span<std::byte> bytes) const {
 }
 
 void Buffer::fill(std::byte value) const {
-  copy_in(std::vector<std::byte>(static_cast<size_t>(size_bytes()), value));
+  constexpr int64_t kPartBytes = int64_t{1} << 20;
+  const std::vector<std::byte> part(static_cast<size_t>(std::min(size_bytes(), kPartBytes)), value);
+  for (int64_t begin = 0; begin < size_bytes(); begin += kPartBytes) {
+    const auto count = static_cast<size_t>(std::min(size_bytes() - begin, kPartBytes));
+    allocation_->pool->allocator_.copy_in(allocation_->address() + begin, {part.data(), count});
+  }
 }
 
 std::optional<std::string> Buffer::why_guard_broken() const {
