@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Compiles a source once as it is, which must work, and once for each misuse in it, which must not.
+"""Compiles a source as it is, which must work, and with all misuses in it, each of which must fail.
 
 usage: must_not_compile.py COMPILER ROOT SOURCE [FLAG...]
-In the source a misuse stands between `#ifdef MISUSE_name` and `#endif`; the first error must be
-on one of these lines, so that it is the misuse which is refused and not a header's fault. Only the parser runs, so a file takes about a second for each. Run by CTest (tests/refuse).
+In the source a misuse stands between `#ifdef MISUSE` and `#endif`. Each must be an error on its own
+lines, and no error may be elsewhere in the source: it is the misuse that is refused. Only the
+parser runs. Run by CTest (tests/refuse).
 SPDX-License-Identifier: MIT
 """
 import re
@@ -23,22 +24,26 @@ faults = []
 code, errors = compile_with()
 if code != 0:
     faults.append(f"does not compile without misuse:\n{errors}")
+
 with open(source, encoding="ascii") as file:
     lines = file.read().splitlines()
-misuses = [(match[1], number) for number, line in enumerate(lines, 1)
-           if (match := re.fullmatch(r"#ifdef MISUSE_(\w+)", line))]
-if not misuses:
+blocks = [range(begin + 1, lines.index("#endif", begin) + 1)  # line numbers, from 1
+          for begin, line in enumerate(lines, 1) if line == "#ifdef MISUSE"]
+if not blocks:
     faults.append("no misuse found")
-for name, begin in misuses:
-    end = lines.index("#endif", begin) + 1
-    code, errors = compile_with(f"-DMISUSE_{name}")
-    first = re.search(r"^(.*):(\d+):\d+: error: ", errors, re.MULTILINE)
-    if code == 0:
-        faults.append(f"{name} compiles")
-    elif not first or first[1] != source or not begin < int(first[2]) < end:
-        faults.append(f"{name} fails elsewhere:\n{errors}")
+code, errors = compile_with("-DMISUSE")
+found = {int(line) for file, line in re.findall(r"^(.*?):(\d+):\d+: error: ", errors, re.MULTILINE)
+         if file == source}
+for block in blocks:
+    text = " ".join(lines[number - 1].strip() for number in block)
+    if not found & set(block):
+        faults.append(f"{block[0]}: compiles: {text}")
     else:
-        print(f"{name}: refused")
+        print(f"refused: {text}")
+stray = found - {number for block in blocks for number in block}
+if stray:
+    faults.append(f"errors outside the misuses, on lines {sorted(stray)}:\n{errors}")
+
 for fault in faults:
     print(f"{source}: {fault}")
 sys.exit(1 if faults else 0)

@@ -14,22 +14,22 @@ void use_programs(Device& device, const ProgramObject& object,
   Program parsed(device, parse_program_object(bytes));
   Program moved = std::move(program);
   const std::string name = "kernel";
-#ifdef MISUSE_program_from_name_and_bytes
+#ifdef MISUSE
   Program unsigned_program(name, bytes);
 #endif
-#ifdef MISUSE_program_from_device_name_and_bytes
+#ifdef MISUSE
   Program unsigned_program(device, name, bytes);
 #endif
-#ifdef MISUSE_program_from_bytes
+#ifdef MISUSE
   Program unsigned_program(device, bytes);
 #endif
-#ifdef MISUSE_program_without_device
+#ifdef MISUSE
   Program homeless(object);
 #endif
-#ifdef MISUSE_program_copied
+#ifdef MISUSE
   Program copy = moved;
 #endif
-#ifdef MISUSE_launch_with_addresses
+#ifdef MISUSE
   parsed.launch(std::vector<void*>{nullptr});
 #endif
 }
@@ -39,19 +39,19 @@ void use_buffers(BufferPool& pool, EngineDevice& device, void* address) {
   const Buffer same = buffer;  // shares the bytes
   const Buffer none;
   if (none) return;
-#ifdef MISUSE_buffer_from_address
+#ifdef MISUSE
   Buffer made(address);
 #endif
-#ifdef MISUSE_buffer_as_number
+#ifdef MISUSE
   const int number = buffer;
 #endif
-#ifdef MISUSE_pool_copied
+#ifdef MISUSE
   BufferPool copy = pool;
 #endif
-#ifdef MISUSE_device_copied
+#ifdef MISUSE
   EngineDevice copy = device;
 #endif
-#ifdef MISUSE_default_device_copied
+#ifdef MISUSE
   ScopedDefaultDevice scope(device);
   ScopedDefaultDevice copy = scope;
 #endif

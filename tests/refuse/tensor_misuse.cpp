@@ -12,52 +12,52 @@ void use_tensors(const Node& node, const std::vector<bool>& flags) {
   const Tensor y(node);
   const Tensor sum = x + y * 2 + true;
   const bool is_first_larger = (x > y)[0].item<bool>();
-#ifdef MISUSE_tensor_as_condition
+#ifdef MISUSE
   if (x > y) return;
 #endif
-#ifdef MISUSE_equal_tensors_as_condition
+#ifdef MISUSE
   if (x == y) return;
 #endif
-#ifdef MISUSE_tensor_and_tensor
+#ifdef MISUSE
   const Tensor both = (x > y) && (y > x);
 #endif
-#ifdef MISUSE_not_tensor
+#ifdef MISUSE
   const Tensor negated = !(x > y);
 #endif
-#ifdef MISUSE_tensor_to_bool
+#ifdef MISUSE
   const bool is_larger = x > y;
 #endif
-#ifdef MISUSE_tensor_to_number
+#ifdef MISUSE
   const float first = x[0];
 #endif
-#ifdef MISUSE_tensor_from_bool
+#ifdef MISUSE
   const Tensor flag = true;
 #endif
-#ifdef MISUSE_tensor_from_number
+#ifdef MISUSE
   const Tensor number = 1.5;
 #endif
-#ifdef MISUSE_tensor_from_node
+#ifdef MISUSE
   const Tensor implicit = node;
 #endif
-#ifdef MISUSE_tensor_plus_text
+#ifdef MISUSE
   const Tensor text = x + "1";
 #endif
-#ifdef MISUSE_item_of_long_double
+#ifdef MISUSE
   const auto item = x[0].item<long double>();
 #endif
-#ifdef MISUSE_packed_bools
+#ifdef MISUSE
   const Tensor packed = Tensor::from_data(flags, {2});
 #endif
-#ifdef MISUSE_address_of_node
+#ifdef MISUSE
   const Node made = node.id();
 #endif
-#ifdef MISUSE_node_as_number
+#ifdef MISUSE
   const int number = node;
 #endif
-#ifdef MISUSE_op_from_number
+#ifdef MISUSE
   tensor_unary(40, node);
 #endif
-#ifdef MISUSE_dtype_from_number
+#ifdef MISUSE
   tensor_cast(node, 14);
 #endif
   static_cast<void>(flags);

@@ -13,22 +13,22 @@ void use_threads(ThreadPool& pool, LoadedObject& object, const std::string& text
   const LoadedObject moved = std::move(object);
   for (const std::string_view part : split(text, ','))
     static_cast<void>(part);
-#ifdef MISUSE_body_that_throws
+#ifdef MISUSE
   pool.run(4, [](int64_t, int64_t, int) {});
 #endif
-#ifdef MISUSE_body_without_worker
+#ifdef MISUSE
   pool.run(4, [](int64_t, int64_t) noexcept {});
 #endif
-#ifdef MISUSE_pool_copied
+#ifdef MISUSE
   ThreadPool copy = pool;
 #endif
-#ifdef MISUSE_object_copied
+#ifdef MISUSE
   const LoadedObject copy = moved;
 #endif
-#ifdef MISUSE_parts_of_a_temporary
+#ifdef MISUSE
   const auto parts = split(text + ",", ',');
 #endif
-#ifdef MISUSE_error_without_code
+#ifdef MISUSE
   throw Error("text");
 #endif
 }
