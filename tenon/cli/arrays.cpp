@@ -6,6 +6,7 @@
 #include <cstring>
 #include <set>
 
+#include "tenon/base/error.h"
 #include "tenon/base/file.h"
 #include "tenon/base/text.h"
 #include "tenon/cli/console.h"
@@ -17,6 +18,7 @@ namespace tenon::cli {
 namespace {
 
 constexpr int64_t kPeriod = 101;
+constexpr int64_t kMaxCodedBytes = int64_t{1} << 38;  // beyond that a file's sizes are a mistake
 
 ScalarBits coded_bits(DType dtype, int64_t code) {
   switch (dtype_kind(dtype)) {
@@ -65,6 +67,9 @@ std::string file_name(const std::string& name, std::set<std::string>& taken) {
 }  // namespace
 
 std::vector<std::byte> position_coded(DType dtype, int64_t num_elements, int64_t number) {
+  TENON_CHECK(num_elements <= kMaxCodedBytes / dtype_size_bytes(dtype), ErrorCode::kOutOfMemory,
+              "making values for an input of ", num_elements, " elements (", dtype_long_name(dtype),
+              "): more than ", format_bytes(static_cast<uint64_t>(kMaxCodedBytes)));
   const auto size = static_cast<size_t>(dtype_size_bytes(dtype));
   std::array<ScalarBits, kPeriod> values{};
   for (int64_t code = 0; code < kPeriod; ++code)

@@ -24,7 +24,7 @@ struct NamedArray {
 /// Values that tell positions apart. Element i of array number k holds, with
 /// c = (37 * i + 11 * k) mod 101: floats (c - 50) / 32, signed integers c - 50, unsigned ones c,
 /// bool whether c is odd. Exact in every dtype but the 8-bit floats, where it is rounded. As NumPy:
-/// ((37 * numpy.arange(n) + 11 * k) % 101 - 50) / 32.
+/// ((37 * numpy.arange(n) + 11 * k) % 101 - 50) / 32. Throws kOutOfMemory beyond 256 GiB.
 std::vector<std::byte> position_coded(DType dtype, int64_t num_elements, int64_t number);
 
 /// "y float32 (4,8) =" and the values, shortened as NumPy does.
