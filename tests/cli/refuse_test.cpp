@@ -158,7 +158,7 @@ TEST_F(CliRefuse, HugeBuffersAreErrors) {
          {"run", write("huge.tg",
                        "graph g { in %x: f32[1073741824,1073741824]\n"
                        " %0 = neg f32[1073741824,1073741824] %x\n out y = %0\n }")},
-         {});
+         {"1152921504606846976 elements", "256.0 GiB"});
 }
 
 TEST_F(CliRefuse, DamagedObjects) {
