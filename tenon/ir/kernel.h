@@ -51,7 +51,7 @@ struct BufferDecl {
   BufferAccess access = BufferAccess::kTmp;
   Scope scope = Scope::kNone;
   std::vector<LayoutPart> layout{};  ///< empty: row-major, no padding
-  int64_t align_bytes = 0;         ///< 0: the dtype's size
+  int64_t align_bytes = 0;           ///< 0: the dtype's size
   friend bool operator==(const BufferDecl&, const BufferDecl&) = default;
 };
 

@@ -32,8 +32,8 @@ struct Signature {
   friend bool operator==(const Signature&, const Signature&) = default;
 };
 
-/// Where each argument lies in the argument block: buffers as 8-byte addresses, scalars in their own
-/// width, each at its natural alignment, in order.
+/// Where each argument lies in the argument block: buffers as 8-byte addresses, scalars in their
+/// own width, each at its natural alignment, in order.
 struct ArgumentLayout {
   std::vector<uint32_t> offsets;
   uint32_t size_bytes = 0;  ///< a multiple of 8
@@ -45,9 +45,9 @@ ArgumentLayout layout_arguments(const Signature& signature);
 struct ArgumentValue {
   bool is_buffer = true;
   DType dtype = DType::kF32;
-  void* address = nullptr;   ///< of a buffer; device address
-  int64_t size_bytes = 0;    ///< of a buffer
-  uint64_t bits = 0;         ///< of a scalar: bit pattern, zero- or sign-extended
+  void* address = nullptr;  ///< of a buffer; device address
+  int64_t size_bytes = 0;   ///< of a buffer
+  uint64_t bits = 0;        ///< of a scalar: bit pattern, zero- or sign-extended
 };
 
 /// Why these values do not fit the signature (count, kind, dtype, size, range), with the numbers in

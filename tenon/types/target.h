@@ -30,20 +30,21 @@ struct NativeCast {
 };
 
 struct Target {
-  std::string arch;                    ///< "x86_64", ...
-  std::vector<std::string> features;   ///< instruction sets by the field's names, sorted
+  std::string arch;                   ///< "x86_64", ...
+  std::vector<std::string> features;  ///< instruction sets by the field's names, sorted
 
-  DTypeSet arithmetic;                 ///< dtypes that programs may compute with (others: lower_dtypes)
-  std::vector<NativeCast> extra_casts; ///< casts from or to dtypes outside `arithmetic`, in hardware
-  std::vector<Op> native_ops;          ///< of sqrt, trunc, fma, exp2, log2, sin: done by the device
-  bool fuses_mulacc = false;           ///< mulacc is one rounding (else two)
+  DTypeSet arithmetic;  ///< dtypes that programs may compute with (others: lower_dtypes)
+  std::vector<NativeCast>
+      extra_casts;             ///< casts from or to dtypes outside `arithmetic`, in hardware
+  std::vector<Op> native_ops;  ///< of sqrt, trunc, fma, exp2, log2, sin: done by the device
+  bool fuses_mulacc = false;   ///< mulacc is one rounding (else two)
 
-  int max_vector_bytes = 0;            ///< widest vector; 0: scalars only
-  int64_t max_local_bytes = 0;         ///< group memory of one group
-  int64_t max_lanes = 1;               ///< lanes of one group
+  int max_vector_bytes = 0;     ///< widest vector; 0: scalars only
+  int64_t max_local_bytes = 0;  ///< group memory of one group
+  int64_t max_lanes = 1;        ///< lanes of one group
   int max_arguments = 0;
-  bool has_i64_index = true;           ///< else indices beyond 2^31 are refused
-  int threads = 1;                     ///< groups that run at once
+  bool has_i64_index = true;  ///< else indices beyond 2^31 are refused
+  int threads = 1;            ///< groups that run at once
 
   bool can_compute(DType dtype) const { return arithmetic.has(dtype); }
   bool is_native(Op op) const;

@@ -142,8 +142,8 @@ TEST(TensorOps, MovementRefusals) {
   EXPECT_ERROR(tensor_pad(x, List{0, 0, 0}, List{0}, 0), kInvalid, "after", "rank 3");
   EXPECT_ERROR(tensor_pad(x, List{0, -1, 0}, List{0, 0, 0}, 0), kInvalid, "negative", "axis 1");
   EXPECT_ERROR(tensor_pad(x, List{0, max, 0}, List{0, 0, 0}, 0), kInvalid, "pad", "2^62");
-  EXPECT_ERROR(tensor_pad(x, List{0, int64_t{1} << 62, 0}, List{0, max / 2, 0}, 0), kInvalid,
-               "pad", "2^62");
+  EXPECT_ERROR(tensor_pad(x, List{0, int64_t{1} << 62, 0}, List{0, max / 2, 0}, 0), kInvalid, "pad",
+               "2^62");
   EXPECT_ERROR(tensor_pad(x, List{0, 0, 0}, List{0, 0, 0}, uint64_t{1} << 40), kInvalid, "pad",
                "canonical");
   EXPECT_ERROR(tensor_shrink(x, List{0, 0}, List{4, 1, 6}), kInvalid, "begin", "rank 3");
