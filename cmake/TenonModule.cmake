@@ -50,13 +50,14 @@ function(tenon_program)
 endfunction()
 
 # tenon_test(NAME <n> SOURCES <file>... [DEPS <module>...] [LIBS <target>...]
-#            [LABEL unit|golden|prop|conform|refuse|docs] [THREADED] [TIMEOUT <seconds>])
+#            [LABEL unit|golden|prop|conform|refuse|docs] [THREADED] [PARSER] [TIMEOUT <seconds>])
 # One GoogleTest executable; each of its tests is a CTest test with that label, and THREADED ones
-# with the label threads too (they run under the thread sanitizer in CI). The target
+# with the label threads too (they run under the thread sanitizer in CI), PARSER ones with the label
+# parser (under the address sanitizer). The target
 # tests_<label> builds all executables of a label. Tests run with the IR verifier on and a compile
 # cache below the build folder; TENON_SOURCE_DIR is defined for finding golden files.
 function(tenon_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "THREADED" "NAME;LABEL;TIMEOUT" "SOURCES;DEPS;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "THREADED;PARSER" "NAME;LABEL;TIMEOUT" "SOURCES;DEPS;LIBS")
   if(NOT arg_NAME OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "tenon_test: NAME, SOURCES missing or stray '${arg_UNPARSED_ARGUMENTS}'")
   endif()
@@ -72,6 +73,9 @@ function(tenon_test)
   set(labels ${arg_LABEL})
   if(arg_THREADED)
     list(APPEND labels threads)
+  endif()
+  if(arg_PARSER)
+    list(APPEND labels parser)
   endif()
   list(TRANSFORM arg_DEPS PREPEND tenon:: OUTPUT_VARIABLE modules)
   add_executable(${arg_NAME} ${arg_SOURCES})
