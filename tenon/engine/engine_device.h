@@ -33,7 +33,7 @@ class EngineDevice {
   BufferPool& pool() { return pool_; }
 
   /// Hash of all that decides a program besides its kernel: Tenon's version and sources, Target,
-  /// renderer, the compiler's fingerprint, settings.
+  /// renderer, the compiler's fingerprint.
   const Hash128& base_key() const { return base_key_; }
 
   /// A buffer with the guards of memory_checks().

@@ -79,7 +79,7 @@ std::string CWriter::type_text(const LinearType& type) {
       case DType::kF64: return "double";
       case DType::kIdx: break;
     }
-    fail_unsupported("idx has no width. Run lower_idx before.");
+    fail_unsupported("idx has no width. Run give_indices_width before.");
   };
   add_type(concat("typedef ", storage(), ' ', scalar, ';'));
   if (type.lanes == 1) return scalar;

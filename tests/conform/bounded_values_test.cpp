@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "tenon/base/text.h"
+#include "tenon/conform/oracle.h"
 #include "tenon/ir/eval_op.h"
 #include "tenon/ir/tensor_ops.h"
 #include "tenon/rules/decompose.h"
@@ -241,6 +242,22 @@ TEST(BoundedValues, TrigonometryOfLargeArguments) {
     }
     std::printf("%s: at most %.3f ulp off over %zu arguments\n",
                 std::string(op_name(kOps[i])).c_str(), worst, x.size());
+  }
+}
+
+// The oracle states the bounds once more, since it takes nothing from rules/; they must not part.
+TEST(BoundedValues, OracleAllowsWhatTheDecompositionsDeclare) {
+  constexpr Op kOps[] = {Op::kExp2, Op::kLog2, Op::kSin,  Op::kExp,    Op::kLog,
+                         Op::kCos,  Op::kTan,  Op::kTanh, Op::kSigmoid};
+  const float x = 1.375F;
+  for (const Op op : kOps) {
+    const Node node = tensor_unary(op, tensor_const(DType::kF32, std::bit_cast<uint32_t>(x)));
+    const OracleValue value = evaluate_oracle({&node, 1}, {})[0];
+    const auto result = std::bit_cast<float>(static_cast<uint32_t>(value.bits[0]));
+    const double ulp = std::nextafter(std::abs(result), INFINITY) - std::abs(result);
+    // Half an ulp more: the reference itself is rounded.
+    EXPECT_GE(value.radius_at(0), bounded_ulp(op) * ulp) << op_name(op);
+    EXPECT_LE(value.radius_at(0), (bounded_ulp(op) + 1) * ulp) << op_name(op);
   }
 }
 
