@@ -8,7 +8,7 @@
 set -euo pipefail
 
 build=(g++ cmake ninja-build libfmt-dev libcli11-dev nlohmann-json3-dev libxxhash-dev clang-22)
-test=(python3 libgtest-dev libgmock-dev libclang-rt-22-dev)
+test=(python3 libgtest-dev libgmock-dev libclang-rt-22-dev llvm-22)
 check=(clang-format clang-tidy libbenchmark-dev ccache)
 
 packages=()
