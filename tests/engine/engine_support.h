@@ -43,7 +43,7 @@ template <typename T>
 std::vector<T> values_of(const Node& node) {
   const std::vector<std::byte> bytes = read_bytes(node);
   std::vector<T> values(bytes.size() / sizeof(T));
-  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
   return values;
 }
 

@@ -51,9 +51,10 @@ TEST_F(Threads, OneGraph) {
   const int64_t axes[] = {0};
   const Node product = tensor_contiguous(tensor_binary(Op::kMul, node, node));
   const Node sum = tensor_reduce(Op::kAdd, product, axes, DType::kI32);
-  int32_t expected = 0;
+  uint32_t sum_of_squares = 0;  // wraps, as int32 does on devices
   for (const int32_t value : x)
-    expected += value * value;
+    sum_of_squares += static_cast<uint32_t>(value * value);
+  const auto expected = static_cast<int32_t>(sum_of_squares);
   std::atomic<int> wrong = 0;
   run_threads(4, [&](int thread) {
     // Some want the intermediate as well, so that it may get its value in the middle of others.
