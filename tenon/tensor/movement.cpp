@@ -106,9 +106,9 @@ Tensor Tensor::squeeze(const Axes& axes) const {
 
 Tensor Tensor::expand_dims(int64_t axis) const {
   Shape result = shape();
-  Shape placeholder = result;
-  placeholder.push_back(1);
-  result.insert(result.begin() + detail::normalize_axis("expand_dims", axis, placeholder), 1);
+  Shape with_axis = result;
+  with_axis.push_back(1);
+  result.insert(result.begin() + detail::normalize_axis("expand_dims", axis, with_axis), 1);
   return reshape(result);
 }
 

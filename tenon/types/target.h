@@ -1,6 +1,6 @@
 // Target: what codegen and renderers may assume of a device, as plain data. A field is here because
-// a pass reads it. Never a device's name: two devices with equal Targets get equal programs.
-// SPDX-License-Identifier: MIT
+// a pass, a verifier or a renderer reads it. Never a device's name: two devices with equal Targets
+// get equal programs. SPDX-License-Identifier: MIT
 
 #pragma once
 

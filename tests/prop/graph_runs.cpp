@@ -214,7 +214,8 @@ bool run_graph(EngineDevice& device, const TensorGraph& graph, uint64_t seed,
 }
 
 bool hunt_fault(EngineDevice& device, PlantedFault fault, const RunOptions& options) {
-  // Found by values, not by the verifier; nothing wrong may stay on the disk.
+  // Found without the verifier: by values, a crash or an assertion, which the report tells apart.
+  // Nothing wrong may stay on the disk.
   const ScopedSetting verify(Setting::kVerifyIr, "0");
   const ScopedSetting cache(Setting::kCache, "0");
   const ScopedMemoryChecks checks;

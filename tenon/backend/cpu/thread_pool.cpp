@@ -175,8 +175,8 @@ bool ThreadPool::Shared::take_own(int worker) {
 }
 
 /// Moves the far half of another worker's range into the own one, which is empty. No ticket is
-/// ever in two ranges, and a range never takes an earlier value again within a launch, so a
-/// compare-exchange that succeeds is right.
+/// ever in two ranges at once. A range may take an earlier value again (a single ticket stolen
+/// back); then it holds just that ticket again, so a compare-exchange that succeeds is right.
 bool ThreadPool::Shared::steal(int worker) {
   for (int step = 1; step < job.workers; ++step) {
     std::atomic<uint64_t>& other = slots[static_cast<size_t>((worker + step) % job.workers)].range;
