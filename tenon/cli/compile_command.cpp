@@ -67,7 +67,7 @@ int compile_command(const CompileOptions& options) {
     throw WrongUsage(concat("-o '", options.output, "': compiled programs end in .tpo"));
   }
   const ProgramFile file = load_program_file(options.file);
-  const EngineDevice& device = chosen_device(options.device);
+  const EngineDevice& device = engine_device(chosen_device(options.device));
   const ProgramObject object =
       std::visit([&](const auto& program) { return compile(program, device); }, file);
   const std::vector<std::byte> bytes = serialize_program_object(object);

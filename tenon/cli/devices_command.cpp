@@ -53,7 +53,7 @@ struct RoundTrip {
 /// programs is right.
 RoundTrip try_device(const std::string& name) {
   try {
-    EngineDevice& device = open_device(name);
+    EngineDevice& device = engine_device(Device::get(name));
     const Kernel kernel = round_trip_kernel();
     int64_t compile_ns = 0;
     ProgramObject object;
@@ -64,9 +64,9 @@ RoundTrip try_device(const std::string& name) {
     std::string text =
         concat(device.name(), ": compiled y = x*3 + 0.5 to ", format_bytes(object.payload.size()),
                " of ", object.payload_format, " in ", format_time(compile_ns));
-    const Program program(device.device(), object);
+    const Program program(device.driver(), object);
     try {
-      const LaunchResult result = launch_once(device.device(), device.pool(), program,
+      const LaunchResult result = launch_once(device.driver(), device.pool(), program,
                                               parameters_of(kernel), {"--in", {}}, {"--set", {}});
       const int64_t num_wrong = count_wrong(result.outputs.at(0));
       append(text, "; ran it on ", kNumElements, " float32 in ", format_time(result.time_ns));
@@ -119,7 +119,7 @@ int devices_command() {
   for (const BackendDescriptor* backend : all_backends())
     is_right = show_backend(*backend) && is_right;
   try {
-    print(concat("default: ", device_name(default_device()), "\n"));
+    print(concat("default: ", Device::get_default().name(), "\n"));
   } catch (const Error& error) {
     print_note(concat("there is no default device: ", error.what()));
     return kExitFailed;

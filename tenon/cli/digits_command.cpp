@@ -140,7 +140,7 @@ int digits_command(const DigitsOptions& options) {
     throw WrongUsage("run digits: --check compares the whole network; leave --zero-filter out");
   }
   const int64_t start_ns = now_ns();
-  EngineDevice& device = chosen_device(options.device);
+  Device& device = chosen_device(options.device);
   const ScopedDefaultDevice scope(device);
   const std::string folder = find_data_folder(options.data_folder, "digits_test.safetensors");
   const DigitsImages images = load_digits(folder + "/digits_test.safetensors");
@@ -153,7 +153,7 @@ int digits_command(const DigitsOptions& options) {
   print(gallery(images, first_three(images, result, true), result.predictions) + "\n\n");
   print(gallery(images, first_three(images, result, false), result.predictions) + "\n\n");
   print(concat("accuracy: ", count_right(images, result), " of ", images.size(), "\n"));
-  print(concat("device:   ", device_name(device), "\nkernels:  ", stats.kernels, " launched, ",
+  print(concat("device:   ", device.name(), "\nkernels:  ", stats.kernels, " launched, ",
                stats.compiled, " compiled\ntimes:\n", times_text(stats, wall_ns)));
   if (!options.out_folder.empty()) write_result(result, options.out_folder);
   if (!options.check) return kExitOk;

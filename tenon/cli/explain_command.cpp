@@ -65,7 +65,7 @@ std::string schedule_text(const Schedule& schedule, const TensorGraph& graph,
 
 void explain(const TensorGraph& graph, const std::string& device_name, const ExplainView& view) {
   if (view.has("graph")) print(concat("== tensor graph\n", to_text(graph), "\n"));
-  const EngineDevice& device = chosen_device(device_name);
+  const EngineDevice& device = engine_device(chosen_device(device_name));
   const Schedule schedule = schedule_graph(
       graph.outputs, {.is_known = {}, .max_arguments = device.target().max_arguments});
   std::vector<std::string> names;
@@ -82,12 +82,12 @@ void explain(const TensorGraph& graph, const std::string& device_name, const Exp
 }
 
 void explain(const Kernel& kernel, const std::string& device_name, const ExplainView& view) {
-  explain_kernel(kernel, kernel_symbol(kernel), chosen_device(device_name), view);
+  explain_kernel(kernel, kernel_symbol(kernel), engine_device(chosen_device(device_name)), view);
 }
 
 void explain(const LinearProgram& program, const std::string& device_name,
              const ExplainView& view) {
-  explain_linear(program, program.name, chosen_device(device_name), view);
+  explain_linear(program, program.name, engine_device(chosen_device(device_name)), view);
 }
 
 std::string_view access_name(ArgumentAccess access) {

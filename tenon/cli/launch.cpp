@@ -56,7 +56,7 @@ std::vector<NamedArray> parameters_of(const Signature& signature) {
   return parameters;
 }
 
-LaunchResult launch_once(Device& device, BufferPool& pool, const Program& program,
+LaunchResult launch_once(DeviceDriver& device, BufferPool& pool, const Program& program,
                          std::vector<NamedArray> parameters, const NamedWords& files,
                          const NamedWords& scalars) {
   const Signature& signature = program.signature();

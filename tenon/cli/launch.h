@@ -28,7 +28,7 @@ struct LaunchResult {
 /// `parameters`: one for each buffer of the signature. Those that are read get a value by
 /// fill_input, numbered in order; those that are only written are poisoned. Throws
 /// kDeviceFailed if the program wrote beyond the ends of a buffer.
-LaunchResult launch_once(Device& device, BufferPool& pool, const Program& program,
+LaunchResult launch_once(DeviceDriver& device, BufferPool& pool, const Program& program,
                          std::vector<NamedArray> parameters, const NamedWords& files,
                          const NamedWords& scalars);
 

@@ -56,8 +56,8 @@ ProgramFile load_program_file(const std::string& path) {
                           "graph), .tk (kernel), .tir (linear program) or .tpo (compiled)"));
 }
 
-EngineDevice& chosen_device(const std::string& name) {
-  return name.empty() ? default_device() : open_device(name);
+Device& chosen_device(const std::string& name) {
+  return name.empty() ? Device::get_default() : Device::get(name);
 }
 
 }  // namespace tenon::cli

@@ -22,6 +22,6 @@ using ProgramFile = std::variant<TensorGraph, Kernel, LinearProgram, ProgramObje
 ProgramFile load_program_file(const std::string& path);
 
 /// The device of `--device NAME`; empty: the default device.
-EngineDevice& chosen_device(const std::string& name);
+Device& chosen_device(const std::string& name);
 
 }  // namespace tenon::cli

@@ -35,8 +35,7 @@ void show(std::span<const NamedArray> outputs, const std::string& folder,
 
 /// The graph's outputs over buffers that hold the inputs' values. Buffers that are no inputs (they
 /// are assigned to) hold position-coded values too, numbered after the inputs.
-std::vector<Node> bind_inputs(const TensorGraph& graph, EngineDevice& device,
-                              const NamedWords& files) {
+std::vector<Node> bind_inputs(const TensorGraph& graph, Device& device, const NamedWords& files) {
   std::unordered_map<const void*, Node> bound;
   int64_t number = 0;
   const auto bind = [&](const Node& buffer, const std::string& name) {
@@ -70,7 +69,7 @@ void run(const TensorGraph& graph, const RunOptions& options) {
   const NamedWords files("--in", options.inputs);
   files.check_names(graph.input_names);
   NamedWords("--set", options.scalars).check_names({});
-  EngineDevice& device = chosen_device(options.device);
+  Device& device = chosen_device(options.device);
   const std::vector<Node> nodes = bind_inputs(graph, device, files);
   RealizeStats stats;
   const int64_t start_ns = now_ns();
@@ -84,12 +83,11 @@ void run(const TensorGraph& graph, const RunOptions& options) {
                        .bytes = read_bytes(nodes[i])});
   }
   show(outputs, options.out_folder,
-       concat(stats.kernels, stats.kernels == 1 ? " kernel on " : " kernels on ",
-              device_name(device), ": ", format_time(time_ns), ", of it in kernels ",
-              format_time(stats.kernel_ns)));
+       concat(stats.kernels, stats.kernels == 1 ? " kernel on " : " kernels on ", device.name(),
+              ": ", format_time(time_ns), ", of it in kernels ", format_time(stats.kernel_ns)));
 }
 
-void launch_and_show(Device& device, BufferPool& pool, const Program& program,
+void launch_and_show(DeviceDriver& device, BufferPool& pool, const Program& program,
                      std::vector<NamedArray> parameters, const RunOptions& options,
                      std::string_view device_text) {
   const LaunchResult result =
@@ -101,24 +99,24 @@ void launch_and_show(Device& device, BufferPool& pool, const Program& program,
 }
 
 void run(const Kernel& kernel, const RunOptions& options) {
-  EngineDevice& device = chosen_device(options.device);
+  EngineDevice& device = engine_device(chosen_device(options.device));
   RealizeStats stats;
   const Kernel* const kernels[] = {&kernel};
   const Program& program = *find_programs(device, kernels, stats).at(0);
-  launch_and_show(device.device(), device.pool(), program, parameters_of(kernel), options,
+  launch_and_show(device.driver(), device.pool(), program, parameters_of(kernel), options,
                   device.name());
 }
 
 void run(const LinearProgram& linear, const RunOptions& options) {
-  EngineDevice& device = chosen_device(options.device);
-  const Program program(device.device(), compile_linear(device, linear));
-  launch_and_show(device.device(), device.pool(), program, parameters_of(linear.signature), options,
+  EngineDevice& device = engine_device(chosen_device(options.device));
+  const Program program(device.driver(), compile_linear(device, linear));
+  launch_and_show(device.driver(), device.pool(), program, parameters_of(linear.signature), options,
                   device.name());
 }
 
 /// The named backend's device, opened for the programs of `target` without any renderer or
 /// compiler: those need not be there. Empty: as DEV says, else the backend of highest rank.
-std::unique_ptr<Device> open_for(const std::string& name, const Target& target) {
+std::unique_ptr<DeviceDriver> open_for(const std::string& name, const Target& target) {
   std::string text = name.empty() ? setting_string(Setting::kDevice) : name;
   text = std::string(trim(std::string_view(text).substr(0, text.find(';'))));
   DeviceNames names;
@@ -148,7 +146,7 @@ std::unique_ptr<Device> open_for(const std::string& name, const Target& target) 
 void run(const ProgramObject& object, const RunOptions& options) {
   const Target target = with_context([&] { return parse_target(object.target); },
                                      "reading the Target of '", options.file, "'");
-  const std::unique_ptr<Device> device = open_for(options.device, target);
+  const std::unique_ptr<DeviceDriver> device = open_for(options.device, target);
   BufferPool pool(device->allocator(), device->name(), device->pool_options());
   const Program program(*device, object);
   launch_and_show(*device, pool, program, parameters_of(object.signature), options, device->name());

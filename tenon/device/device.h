@@ -1,4 +1,4 @@
-// Device: what a backend opens. With Allocator, LoadedProgram and Compiler it is the device
+// DeviceDriver: what a backend opens. With Allocator, LoadedProgram and Compiler it is the device
 // contract; bytes and addresses only. Called by engine/ and by Program.
 // SPDX-License-Identifier: MIT
 
@@ -30,12 +30,12 @@ class LoadedProgram {
 };
 
 /// Safe from any thread. Outlives its buffers and programs.
-class Device {
+class DeviceDriver {
  public:
-  Device() = default;
-  Device(const Device&) = delete;
-  Device& operator=(const Device&) = delete;
-  virtual ~Device() = default;
+  DeviceDriver() = default;
+  DeviceDriver(const DeviceDriver&) = delete;
+  DeviceDriver& operator=(const DeviceDriver&) = delete;
+  virtual ~DeviceDriver() = default;
 
   /// "NAME:INDEX", for error texts.
   virtual const std::string& name() const = 0;

@@ -22,7 +22,7 @@ void pack(const Argument& argument, const ArgumentValue& value, std::byte* place
 
 }  // namespace
 
-Program::Program(Device& device, const ProgramObject& object)
+Program::Program(DeviceDriver& device, const ProgramObject& object)
     : device_(&device),
       name_(object.entry),
       signature_(object.signature),

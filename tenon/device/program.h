@@ -17,8 +17,8 @@ namespace tenon {
 /// Move-only; the device must outlive it. Launches are safe from several threads.
 class Program {
  public:
-  /// Loads; never compiles. Throws what Device::load does.
-  Program(Device& device, const ProgramObject& object);
+  /// Loads; never compiles. Throws what DeviceDriver::load does.
+  Program(DeviceDriver& device, const ProgramObject& object);
   Program(Program&&) noexcept = default;
   Program& operator=(Program&&) noexcept = default;
 
@@ -30,7 +30,7 @@ class Program {
   void launch(const std::vector<ArgumentValue>& values) const;
 
  private:
-  Device* device_;
+  DeviceDriver* device_;
   std::string name_;
   Signature signature_;
   ArgumentLayout layout_;

@@ -40,7 +40,7 @@ struct BackendDescriptor {
   std::function<std::optional<std::string>()> why_absent;
   std::function<int()> num_devices;
   /// Opens device `index` for programs of `target`. Throws kUnsupported if it cannot run those.
-  std::function<std::unique_ptr<Device>(int index, const Target& target)> open;
+  std::function<std::unique_ptr<DeviceDriver>(int index, const Target& target)> open;
 };
 
 /// Adds a backend; its name must be new. Descriptors are never removed or moved.

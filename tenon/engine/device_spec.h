@@ -1,5 +1,5 @@
 // The grammar of device names: DEV=target[;target...], target =
-// [IFACE+]DEVICE[:INDEX][:RENDERER[:ARCH]]. Called by open_device and default_device; a pure
+// [IFACE+]DEVICE[:INDEX][:RENDERER[:ARCH]]. Called by Device::get and get_default; a pure
 // function of the text and of the names that exist. SPDX-License-Identifier: MIT
 
 #pragma once

@@ -29,8 +29,8 @@ struct DeviceTable {
   std::map<std::string, EngineDevice*> by_name;  // canonical names and others once used
   std::atomic<int64_t> forks = 0;
   std::atomic<int64_t> forks_at_first_open = -1;
-  std::string default_setting;             // value of DEV that default_device belongs to
-  EngineDevice* default_device = nullptr;  // null: not opened yet
+  std::string default_setting;       // value of DEV that default_device is for
+  Device* default_device = nullptr;  // null: not opened yet
 };
 
 DeviceTable& table() {
@@ -39,8 +39,8 @@ DeviceTable& table() {
   return *instance;
 }
 
-EngineDevice*& thread_default() {
-  thread_local EngineDevice* device = nullptr;
+Device*& thread_default() {
+  thread_local Device* device = nullptr;
   return device;
 }
 
@@ -115,14 +115,15 @@ EngineDevice& open_spec(std::string_view text, const DeviceSpec& spec) {
   Target target = in_context([&] { return renderer.make_target(spec.arch); });
   const std::string name = canonical_name(backend, spec.index, renderer, target);
   if (EngineDevice* const opened = find_opened(name)) return *opened;
-  std::unique_ptr<Device> device = in_context([&] { return backend.open(spec.index, target); });
+  std::unique_ptr<DeviceDriver> driver =
+      in_context([&] { return backend.open(spec.index, target); });
   std::unique_ptr<Compiler> compiler = in_context([&] { return renderer.make_compiler(target); });
   const std::lock_guard lock(table().mutex);
   const auto found = table().by_name.find(name);
   if (found != table().by_name.end()) return *found->second;
   EngineDevice& opened =
       table().devices.emplace_back(name, static_cast<int64_t>(table().devices.size()), renderer,
-                                   std::move(target), std::move(compiler), std::move(device));
+                                   std::move(target), std::move(compiler), std::move(driver));
   table().by_name.emplace(name, &opened);
   return opened;
 }
@@ -151,19 +152,25 @@ Hash128 make_base_key(const RendererDescriptor& renderer, const Target& target,
 
 }  // namespace
 
+// --- Device --------------------------------------------------------------------------------------
+
+Device::Device(std::string name, std::string renderer_name, Target target, int64_t number)
+    : name_(std::move(name)),
+      renderer_name_(std::move(renderer_name)),
+      target_(std::move(target)),
+      number_(number) {}
+
 // --- EngineDevice --------------------------------------------------------------------------------
 
 EngineDevice::EngineDevice(std::string name, int64_t number, const RendererDescriptor& renderer,
                            Target target, std::unique_ptr<Compiler> compiler,
-                           std::unique_ptr<Device> device)
-    : name_(std::move(name)),
-      number_(number),
+                           std::unique_ptr<DeviceDriver> driver)
+    : Device(std::move(name), renderer.name, std::move(target), number),
       renderer_(renderer),
-      target_(std::move(target)),
       compiler_(std::move(compiler)),
-      device_(std::move(device)),
-      pool_(device_->allocator(), name_, device_->pool_options()),
-      base_key_(make_base_key(renderer, target_, *compiler_)) {}
+      driver_(std::move(driver)),
+      pool_(driver_->allocator(), this->name(), driver_->pool_options()),
+      base_key_(make_base_key(renderer, this->target(), *compiler_)) {}
 
 Buffer EngineDevice::allocate(int64_t size_bytes) {
   return pool_.allocate(size_bytes, memory_checks().guard_bytes);
@@ -191,7 +198,7 @@ void check_not_forked() {
               "that. Open devices after fork, or start a new program");
 }
 
-EngineDevice& open_device(std::string_view name) {
+Device& Device::get(std::string_view name) {
   check_not_forked();
   const std::string key(name);
   if (EngineDevice* const opened = find_opened(key)) return *opened;
@@ -203,7 +210,7 @@ EngineDevice& open_device(std::string_view name) {
   return device;
 }
 
-EngineDevice& default_device() {
+Device& Device::get_default() {
   if (thread_default() != nullptr) return *thread_default();
   check_not_forked();
   const std::string setting = setting_string(Setting::kDevice);
@@ -216,37 +223,21 @@ EngineDevice& default_device() {
   // All entries are checked: a misspelt second one is an error too.
   if (!setting.empty()) parse_device_list(setting, known_names());
   const std::string_view first = std::string_view(setting).substr(0, setting.find(';'));
-  EngineDevice& device = open_device(setting.empty() ? built_in_default() : trim(first));
+  Device& device = get(setting.empty() ? built_in_default() : trim(first));
   const std::lock_guard lock(table().mutex);
   table().default_setting = setting;
   table().default_device = &device;
   return device;
 }
 
-ScopedDefaultDevice::ScopedDefaultDevice(EngineDevice& device)
+ScopedDefaultDevice::ScopedDefaultDevice(Device& device)
     : previous_(std::exchange(thread_default(), &device)) {}
 
 ScopedDefaultDevice::~ScopedDefaultDevice() {
   thread_default() = previous_;
 }
 
-std::string device_name(const EngineDevice& device) {
-  return device.name();
-}
-
-std::string renderer_name(const EngineDevice& device) {
-  return device.renderer().name;
-}
-
-const Target& device_target(const EngineDevice& device) {
-  return device.target();
-}
-
-int64_t device_number(const EngineDevice& device) {
-  return device.number();
-}
-
-EngineDevice& device_by_number(int64_t number) {
+Device& Device::by_number(int64_t number) {
   const std::lock_guard lock(table().mutex);
   TENON_CHECK(number >= 0 && std::cmp_less(number, table().devices.size()),
               ErrorCode::kInvalidArgument, "device number ", number, ": ", table().devices.size(),

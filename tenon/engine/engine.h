@@ -16,42 +16,58 @@
 
 namespace tenon {
 
-/// An opened device together with its renderer and compiler; lives to the end of the process.
-class EngineDevice;
+/// An opened device together with its renderer and compiler. Lives to the end of the process.
+class Device {
+ public:
+  /// Parses `[IFACE+]DEVICE[:INDEX][:RENDERER[:ARCH]]`, opens the device on first use and returns
+  /// it. Throws kInvalidArgument (misspelt, with the nearest right name) or kNotFound (what to
+  /// install).
+  static Device& get(std::string_view name);
+  /// The first target of setting DEV, or the built-in default; a scoped override per thread wins.
+  static Device& get_default();
+  /// The device of that number(). Throws kInvalidArgument if there is none.
+  static Device& by_number(int64_t number);
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
 
-/// Parses `[IFACE+]DEVICE[:INDEX][:RENDERER[:ARCH]]`, opens the device on first use and returns it.
-/// Throws kInvalidArgument (misspelt, with the nearest right name) or kNotFound (what to install).
-EngineDevice& open_device(std::string_view name);
-/// The first target of setting DEV, or the built-in default; a scoped override per thread wins.
-EngineDevice& default_device();
+  /// Full canonical name: "CPU:0:CLANG:x86_64,...": what errors and reports print.
+  const std::string& name() const { return name_; }
+  const std::string& renderer_name() const { return renderer_name_; }
+  const Target& target() const { return target_; }
+  /// Counted from 0 in the order of opening; stands for the device in tensor_copy nodes.
+  int64_t number() const { return number_; }
+
+ protected:
+  Device(std::string name, std::string renderer_name, Target target, int64_t number);
+  ~Device() = default;
+
+ private:
+  const std::string name_;
+  const std::string renderer_name_;
+  const Target target_;
+  const int64_t number_;
+};
+
 /// While alive, `device` is the calling thread's default.
 class ScopedDefaultDevice {
  public:
-  explicit ScopedDefaultDevice(EngineDevice& device);
+  explicit ScopedDefaultDevice(Device& device);
   ~ScopedDefaultDevice();
   ScopedDefaultDevice(const ScopedDefaultDevice&) = delete;
   ScopedDefaultDevice& operator=(const ScopedDefaultDevice&) = delete;
 
  private:
-  EngineDevice* previous_;
+  Device* previous_;
 };
-
-/// Full canonical name: "CPU:0:CLANG:x86_64,...": what errors and reports print.
-std::string device_name(const EngineDevice& device);
-std::string renderer_name(const EngineDevice& device);
-const Target& device_target(const EngineDevice& device);
-/// Small process-wide number (for tensor_copy nodes), and back.
-int64_t device_number(const EngineDevice& device);
-EngineDevice& device_by_number(int64_t number);
 
 /// A buffer node holding `bytes` (row-major, dtype_size_bytes each) on `device`; the bytes are
 /// copied.
-Node buffer_from_bytes(EngineDevice& device, DType dtype, ShapeView shape,
+Node buffer_from_bytes(Device& device, DType dtype, ShapeView shape,
                        std::span<const std::byte> bytes);
 
 /// The device on which the value of `node` is or will be computed: its buffers' device, a copy's
 /// target, else (constants only) null. Throws kInvalidArgument if its buffers live on two devices.
-EngineDevice* device_of(const Node& node);
+Device* device_of(const Node& node);
 
 /// Counts and times of one or more realisations, nanoseconds; they add up to the wall time of
 /// realize() on one queue.
@@ -70,8 +86,8 @@ struct RealizeStats {
 
 /// Computes the values of `nodes` (in one schedule) and keeps each as the node's value(): from then
 /// on graphs over them start there. Nodes that are buffers or have a value cost nothing.
-/// `default_target` is where graphs without buffers are computed; null: default_device().
-void realize(std::span<const Node> nodes, EngineDevice* default_target = nullptr,
+/// `default_target` is where graphs without buffers are computed; null: Device::get_default().
+void realize(std::span<const Node> nodes, Device* default_target = nullptr,
              RealizeStats* stats = nullptr);
 
 /// The buffer node that stands for a realised node (a fresh leaf sharing its storage), so that the

@@ -18,18 +18,15 @@
 
 namespace tenon {
 
-class EngineDevice {
+class EngineDevice final : public Device {
  public:
   /// `name` is the canonical one, `number` its place in the table of opened devices.
   EngineDevice(std::string name, int64_t number, const RendererDescriptor& renderer, Target target,
-               std::unique_ptr<Compiler> compiler, std::unique_ptr<Device> device);
+               std::unique_ptr<Compiler> compiler, std::unique_ptr<DeviceDriver> driver);
 
-  const std::string& name() const { return name_; }
-  int64_t number() const { return number_; }
-  const Target& target() const { return target_; }
   const RendererDescriptor& renderer() const { return renderer_; }
   const Compiler& compiler() const { return *compiler_; }
-  Device& device() { return *device_; }
+  DeviceDriver& driver() { return *driver_; }
   BufferPool& pool() { return pool_; }
 
   /// Hash of all that decides a program besides its kernel: Tenon's version and sources, Target,
@@ -45,17 +42,22 @@ class EngineDevice {
   const Program& keep_program(const Hash128& key, Program program);
 
  private:
-  const std::string name_;
-  const int64_t number_;
   const RendererDescriptor& renderer_;
-  const Target target_;
   const std::unique_ptr<Compiler> compiler_;
-  const std::unique_ptr<Device> device_;
+  const std::unique_ptr<DeviceDriver> driver_;
   BufferPool pool_;
   const Hash128 base_key_;
   mutable std::mutex mutex_;
   std::unordered_map<Hash128, std::unique_ptr<const Program>> programs_;
 };
+
+/// Every Device is an EngineDevice; this is the engine's view of it.
+inline EngineDevice& engine_device(Device& device) {
+  return static_cast<EngineDevice&>(device);
+}
+inline const EngineDevice& engine_device(const Device& device) {
+  return static_cast<const EngineDevice&>(device);
+}
 
 /// Throws kDeviceFailed in a process that was forked after a device had been opened: neither
 /// threads nor a driver's state survive that.

@@ -50,13 +50,13 @@ class Groups {
 
 }  // namespace
 
-std::vector<EngineDevice*> place_buffers(const Schedule& schedule, EngineDevice& default_device) {
+std::vector<EngineDevice*> place_buffers(const Schedule& schedule, Device& default_device) {
   Groups groups(schedule.buffers.size());
   for (size_t i = 0; i < schedule.buffers.size(); ++i) {
     const ScheduledBuffer& buffer = schedule.buffers[i];
     if (!buffer.is_given) {
       if (buffer.node.op() == Op::kCopy) {
-        groups.set_device(i, device_by_number(buffer.node.attr(0)));
+        groups.set_device(i, engine_device(Device::by_number(buffer.node.attr(0))));
       }
       continue;
     }
@@ -76,7 +76,7 @@ std::vector<EngineDevice*> place_buffers(const Schedule& schedule, EngineDevice&
   std::vector<EngineDevice*> devices;
   for (size_t i = 0; i < schedule.buffers.size(); ++i) {
     EngineDevice* const device = groups.device(i);
-    devices.push_back(device == nullptr ? &default_device : device);
+    devices.push_back(device == nullptr ? &engine_device(default_device) : device);
   }
   return devices;
 }

@@ -13,6 +13,6 @@ namespace tenon {
 /// By buffer number. All buffers of one kernel share a device: that of a given one among them, or
 /// of a copy's target, else `default_device`. Throws kInvalidArgument, naming both, if a kernel's
 /// buffers live on two devices.
-std::vector<EngineDevice*> place_buffers(const Schedule& schedule, EngineDevice& default_device);
+std::vector<EngineDevice*> place_buffers(const Schedule& schedule, Device& default_device);
 
 }  // namespace tenon

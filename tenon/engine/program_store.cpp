@@ -237,7 +237,7 @@ void make_programs(EngineDevice& device, std::span<Job> jobs, RealizeStats& stat
   stats.compiled += static_cast<int64_t>(jobs.size());
   const ScopedTimer timer(stats.load_ns);
   for (const Job& job : jobs)
-    device.keep_program(job.key, Program(device.device(), job.object));
+    device.keep_program(job.key, Program(device.driver(), job.object));
 }
 
 /// Loads what the disk has; true if the program is there now.
@@ -246,7 +246,7 @@ bool load_stored(EngineDevice& device, const Job& job, Objects& objects) {
   const auto object = read_stored(shared_compile_cache(), job.key, objects);
   if (!object) return false;
   try {
-    device.keep_program(job.key, Program(device.device(), *object));
+    device.keep_program(job.key, Program(device.driver(), *object));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kInvalidArgument) throw;
     return false;  // damaged in a way that its checksum hides; it is made again

@@ -25,7 +25,7 @@ namespace {
 
 class Realizer {
  public:
-  Realizer(std::span<const Node> outputs, EngineDevice* default_target)
+  Realizer(std::span<const Node> outputs, Device* default_target)
       : outputs_(outputs.begin(), outputs.end()), default_target_(default_target) {}
 
   /// Notes what has a value already. Other threads may realise the same nodes meanwhile; the
@@ -61,7 +61,7 @@ class Realizer {
       run_call(i);
     for (EngineDevice* device : used_devices()) {
       const ScopedTimer timer(stats_.kernel_ns);
-      device->device().synchronize();
+      device->driver().synchronize();
     }
     publish();
   }
@@ -69,11 +69,11 @@ class Realizer {
  private:
   void make_schedule() {
     const ScopedTimer timer(stats_.schedule_ns);
-    EngineDevice* main_device = nullptr;
+    Device* main_device = nullptr;
     for (const Node& output : outputs_) {
       if (main_device == nullptr) main_device = device_of(output);
     }
-    if (default_target_ == nullptr) default_target_ = &default_device();
+    if (default_target_ == nullptr) default_target_ = &Device::get_default();
     if (main_device == nullptr) main_device = default_target_;
     ScheduleOptions options;
     options.is_known = [this](const Node& node) { return known_.contains(node.id()); };
@@ -196,7 +196,7 @@ class Realizer {
   }
 
   void check_guards(const ScheduledCall& call) {
-    device_of_call(call).device().synchronize();
+    device_of_call(call).driver().synchronize();
     for (size_t i = 0; i < call.buffers.size(); ++i) {
       const auto reason = buffers_[static_cast<size_t>(call.buffers[i])].why_guard_broken();
       TENON_ASSERT(!reason, "kernel '", call.kernel.name, "', argument ", i, ": ", *reason);
@@ -215,7 +215,7 @@ class Realizer {
     std::vector<std::byte> bytes(static_cast<size_t>(source.size_bytes()));
     {
       const ScopedTimer timer(stats_.copy_out_ns);
-      devices_[from]->device().synchronize();
+      devices_[from]->driver().synchronize();
       source.copy_out(bytes);
     }
     const ScopedTimer timer(stats_.copy_in_ns);
@@ -244,7 +244,7 @@ class Realizer {
   }
 
   std::vector<Node> outputs_;
-  EngineDevice* default_target_;
+  Device* default_target_;
   std::unordered_map<const void*, Ref<Storage>> known_;
   bool has_assign_ = false;
   Schedule schedule_;
@@ -270,7 +270,7 @@ std::mutex& assign_mutex() {
 
 }  // namespace
 
-void realize(std::span<const Node> nodes, EngineDevice* default_target, RealizeStats* stats) {
+void realize(std::span<const Node> nodes, Device* default_target, RealizeStats* stats) {
   check_not_forked();
   const int64_t start_ns = now_ns();
   Realizer realizer(nodes, default_target);

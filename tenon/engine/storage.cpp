@@ -62,7 +62,7 @@ RealizeStats total_stats() {
   return total().stats;
 }
 
-Node buffer_from_bytes(EngineDevice& device, DType dtype, ShapeView shape,
+Node buffer_from_bytes(Device& device, DType dtype, ShapeView shape,
                        std::span<const std::byte> bytes) {
   check_not_forked();
   const int64_t size_bytes = dense_size_bytes(dtype, shape);
@@ -70,18 +70,19 @@ Node buffer_from_bytes(EngineDevice& device, DType dtype, ShapeView shape,
               "buffer from bytes: shape ", format_shape(shape), " of ", dtype_long_name(dtype),
               " takes ", size_bytes, " bytes; ", bytes.size(), " are given");
   RealizeStats stats;
-  Buffer buffer = device.allocate(size_bytes);
+  Buffer buffer = engine_device(device).allocate(size_bytes);
   {
     const ScopedTimer timer(stats.copy_in_ns);
     buffer.copy_in(bytes);
   }
   add_to_total(stats);
-  return tensor_buffer(dtype, shape, Ref<Attachment>(new Storage(device, std::move(buffer))));
+  return tensor_buffer(dtype, shape,
+                       Ref<Attachment>(new Storage(engine_device(device), std::move(buffer))));
 }
 
-EngineDevice* device_of(const Node& node) {
-  EngineDevice* device = nullptr;
-  const auto note = [&](EngineDevice& other) {
+Device* device_of(const Node& node) {
+  Device* device = nullptr;
+  const auto note = [&](Device& other) {
     TENON_CHECK(device == nullptr || device == &other, ErrorCode::kInvalidArgument,
                 "the operands of ", op_name(node.op()), " (shape ", format_shape(node.shape()),
                 ") live on two devices, '", device->name(), "' and '", other.name(),
@@ -96,7 +97,7 @@ EngineDevice* device_of(const Node& node) {
     if (const Ref<Storage> storage = storage_of(next)) {
       note(storage->device());
     } else if (next.op() == Op::kCopy) {
-      note(device_by_number(next.attr(0)));
+      note(Device::by_number(next.attr(0)));
     } else {
       for (const Node& src : next.srcs()) {
         if (seen.insert(src.id()).second) todo.push_back(src);
@@ -128,7 +129,7 @@ std::vector<std::byte> read_bytes(const Node& node, RealizeStats* stats) {
   RealizeStats read;
   {
     const ScopedTimer timer(read.copy_out_ns);
-    storage->device().device().synchronize();
+    storage->device().driver().synchronize();
     buffer.copy_out(bytes);
   }
   add_to_total(read);

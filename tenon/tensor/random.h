@@ -48,7 +48,7 @@ Generator& default_generator();
 
 struct RandomOptions {
   DType dtype = DType::kF32;       ///< a float dtype
-  EngineDevice* device = nullptr;  ///< null: the thread's default
+  Device* device = nullptr;        ///< null: the thread's default
   Generator* generator = nullptr;  ///< null: default_generator()
 };
 

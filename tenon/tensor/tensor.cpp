@@ -49,7 +49,7 @@ Tensor Tensor::from_bytes(std::span<const std::byte> bytes, DType dtype, const S
               ErrorCode::kInvalidArgument, "tensor: the data has ", given, " elements of ",
               dtype_long_name(dtype), " (", bytes.size(), " bytes), shape ", shape, " needs ",
               wanted);
-  EngineDevice& device = options.device != nullptr ? *options.device : default_device();
+  Device& device = options.device != nullptr ? *options.device : Device::get_default();
   if (!options.dtype || *options.dtype == dtype) {
     return Tensor(buffer_from_bytes(device, dtype, shape, bytes));
   }
@@ -84,9 +84,9 @@ DType Tensor::dtype() const {
   return node().dtype();
 }
 
-EngineDevice& Tensor::device() const {
-  EngineDevice* device = device_of(node());
-  return device != nullptr ? *device : default_device();
+Device& Tensor::device() const {
+  Device* device = device_of(node());
+  return device != nullptr ? *device : Device::get_default();
 }
 
 Tensor& Tensor::realize() {
@@ -117,9 +117,9 @@ std::vector<std::byte> Tensor::read_as(DType expected, std::string_view where) c
   return to_bytes();
 }
 
-Tensor Tensor::to(EngineDevice& device) const {
+Tensor Tensor::to(Device& device) const {
   if (device_of(node()) == &device) return *this;
-  return Tensor(tensor_copy(node(), device_number(device)));
+  return Tensor(tensor_copy(node(), device.number()));
 }
 
 Tensor Tensor::contiguous() const {

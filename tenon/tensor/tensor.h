@@ -32,7 +32,7 @@ namespace tenon {
 /// How a new tensor is made. No device: that of the calling thread (engine.h).
 struct TensorOptions {
   std::optional<DType> dtype = std::nullopt;
-  EngineDevice* device = nullptr;
+  Device* device = nullptr;
 };
 
 struct AllAxes {};
@@ -101,7 +101,7 @@ class Tensor {
   int64_t size() const;  ///< number of elements
   DType dtype() const;
   /// Where its value is or will be computed.
-  EngineDevice& device() const;
+  Device& device() const;
 
   // From graph to values.
   /// Computes the value, now; the graph behind it is let go. Returns this tensor.
@@ -114,8 +114,8 @@ class Tensor {
   T item() const;
   /// Elements of any dtype, row-major.
   std::vector<std::byte> to_bytes() const;
-  Tensor to(EngineDevice& device) const;
-  Tensor to(std::string_view device) const { return to(open_device(device)); }
+  Tensor to(Device& device) const;
+  Tensor to(std::string_view device) const { return to(Device::get(device)); }
   /// The same value, stored: a kernel boundary.
   Tensor contiguous() const;
   Tensor astype(DType dtype) const;   ///< conversions of docs/ir.md: saturating, NaN to 0

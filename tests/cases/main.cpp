@@ -235,7 +235,7 @@ struct Options {
 
 int run(const Options& options) {
   std::optional<ScopedDefaultDevice> scope;
-  if (!options.device.empty()) scope.emplace(open_device(options.device));
+  if (!options.device.empty()) scope.emplace(Device::get(options.device));
   if (options.probe) {
     std::printf("%s\n", run_probe().c_str());
     return 0;

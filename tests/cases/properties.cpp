@@ -235,8 +235,8 @@ std::string check_threads(const Context& context) {
   constexpr int kResults = 100;
   std::vector<std::string> faults(kThreads);
   const auto work = [&](int thread) {
-    const ScopedDefaultDevice scope(context.device.empty() ? default_device()
-                                                           : open_device(context.device));
+    const ScopedDefaultDevice scope(context.device.empty() ? Device::get_default()
+                                                           : Device::get(context.device));
     for (int i = 0; i < kResults; ++i) {
       const int64_t size = 1 + i % 7;
       const std::vector<int64_t> values(static_cast<size_t>(size), thread);

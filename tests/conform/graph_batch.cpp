@@ -35,7 +35,7 @@ std::vector<uint64_t> bits_of(DType dtype, const std::vector<std::byte>& bytes) 
 
 Node GraphBatch::buffer(DType dtype, const std::vector<uint64_t>& bits, ShapeView shape) {
   std::vector<std::byte> bytes = bytes_of(dtype, bits);
-  buffers_.push_back(buffer_from_bytes(default_device(), dtype, shape, bytes));
+  buffers_.push_back(buffer_from_bytes(Device::get_default(), dtype, shape, bytes));
   data_.push_back(std::move(bytes));
   return buffers_.back();
 }
@@ -86,7 +86,7 @@ void GraphBatch::check(const std::string& title) {
   std::printf(
       "%s on %s: %zu graphs, %lld elements compared, %lld left out; %lld kernels, lowered in "
       "%lld ms, compiled in %lld ms, realised in %lld ms; oracle %lld ms\n",
-      title.c_str(), device_name(default_device()).substr(0, 20).c_str(), nodes_.size(),
+      title.c_str(), Device::get_default().name().substr(0, 20).c_str(), nodes_.size(),
       static_cast<long long>(compared), static_cast<long long>(excluded),
       static_cast<long long>(stats.kernels), static_cast<long long>(stats.lower_ns / 1000000),
       static_cast<long long>(stats.compile_ns / 1000000),

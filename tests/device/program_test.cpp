@@ -26,7 +26,7 @@ class RecordingProgram final : public LoadedProgram {
   Blocks& blocks_;
 };
 
-class RecordingDevice final : public Device {
+class RecordingDevice final : public DeviceDriver {
  public:
   const std::string& name() const override { return name_; }
   const Target& target() const override { return target_; }

@@ -26,72 +26,72 @@ using testing::realized;
 class Devices : public EngineTest {};
 
 TEST_F(Devices, OneNameOneDevice) {
-  EngineDevice& device = open_device("CPU");
-  EXPECT_EQ(device_name(device), "CPU:0:CLANG");
-  EXPECT_EQ(renderer_name(device), "CLANG");
-  EXPECT_EQ(&open_device("cpu:0:clang"), &device);
-  EXPECT_EQ(&open_device("CPU:CLANG:native"), &device);
-  EXPECT_EQ(&device_by_number(device_number(device)), &device);
-  EXPECT_ERROR(device_by_number(-1), ErrorCode::kInvalidArgument, "device number -1");
-  EXPECT_ERROR(device_by_number(1000), ErrorCode::kInvalidArgument, "device number 1000");
+  Device& device = Device::get("CPU");
+  EXPECT_EQ(device.name(), "CPU:0:CLANG");
+  EXPECT_EQ(device.renderer_name(), "CLANG");
+  EXPECT_EQ(&Device::get("cpu:0:clang"), &device);
+  EXPECT_EQ(&Device::get("CPU:CLANG:native"), &device);
+  EXPECT_EQ(&Device::by_number(device.number()), &device);
+  EXPECT_ERROR(Device::by_number(-1), ErrorCode::kInvalidArgument, "device number -1");
+  EXPECT_ERROR(Device::by_number(1000), ErrorCode::kInvalidArgument, "device number 1000");
 }
 
 TEST_F(Devices, ArchSelectsInstructionSets) {
-  EngineDevice& baseline = open_device("CPU:CLANG:x86_64");
-  EXPECT_THAT(device_name(baseline), HasSubstr("CPU:0:CLANG:x86_64,sse2"));
-  EXPECT_EQ(device_target(baseline).max_vector_bytes, 16);
-  EXPECT_EQ(&open_device("CPU:CLANG:x86_64,avx2,-sse3"), &baseline);
-  EngineDevice& wide = open_device("NULL:CLANG:x86_64,avx512f,avx512bw,avx512dq,avx512vl,f16c,fma");
-  EXPECT_EQ(device_target(wide).max_vector_bytes, 64);
-  EXPECT_TRUE(device_target(wide).has_cast(DType::kF16, DType::kF32));
-  EXPECT_ERROR(open_device("CPU:CLANG:x86_64,avx3"), ErrorCode::kInvalidArgument, "avx3");
+  Device& baseline = Device::get("CPU:CLANG:x86_64");
+  EXPECT_THAT(baseline.name(), HasSubstr("CPU:0:CLANG:x86_64,sse2"));
+  EXPECT_EQ(baseline.target().max_vector_bytes, 16);
+  EXPECT_EQ(&Device::get("CPU:CLANG:x86_64,avx2,-sse3"), &baseline);
+  Device& wide = Device::get("NULL:CLANG:x86_64,avx512f,avx512bw,avx512dq,avx512vl,f16c,fma");
+  EXPECT_EQ(wide.target().max_vector_bytes, 64);
+  EXPECT_TRUE(wide.target().has_cast(DType::kF16, DType::kF32));
+  EXPECT_ERROR(Device::get("CPU:CLANG:x86_64,avx3"), ErrorCode::kInvalidArgument, "avx3");
 }
 
 TEST_F(Devices, ArchThatThisMachineLacksOnlyCompiles) {
-  const Target& here = device_target(open_device("CPU"));
+  const Target& here = Device::get("CPU").target();
   std::string missing;
   for (const char* feature : {"amx-int8", "avx512fp16", "avx512bf16", "avxvnni", "avx512f"}) {
     const auto& features = here.features;
     if (std::find(features.begin(), features.end(), feature) == features.end()) missing = feature;
   }
   if (missing.empty()) GTEST_SKIP() << "this CPU has every instruction set of the table";
-  EXPECT_ERROR(open_device("CPU:CLANG:x86_64," + missing), ErrorCode::kUnsupported, missing,
+  EXPECT_ERROR(Device::get("CPU:CLANG:x86_64," + missing), ErrorCode::kUnsupported, missing,
                "lacks");
-  EXPECT_NO_THROW(open_device("NULL:CLANG:x86_64," + missing));
+  EXPECT_NO_THROW(Device::get("NULL:CLANG:x86_64," + missing));
 }
 
 TEST_F(Devices, WrongNamesAreErrorsWithTheNearest) {
-  EXPECT_ERROR(open_device("CPUU"), ErrorCode::kInvalidArgument, "did you mean 'CPU'");
-  EXPECT_ERROR(open_device("CPU:CLAN"), ErrorCode::kInvalidArgument, "no renderer called 'CLAN'",
+  EXPECT_ERROR(Device::get("CPUU"), ErrorCode::kInvalidArgument, "did you mean 'CPU'");
+  EXPECT_ERROR(Device::get("CPU:CLAN"), ErrorCode::kInvalidArgument, "no renderer called 'CLAN'",
                "did you mean 'CLANG'");
-  EXPECT_ERROR(open_device("CPU:1"), ErrorCode::kNotFound, "no device 1");
-  EXPECT_ERROR(open_device("FAULT(x)+CPU"), ErrorCode::kInvalidArgument, "no interface", "FAULT");
-  EXPECT_ERROR(open_device(""), ErrorCode::kInvalidArgument, "empty");
+  EXPECT_ERROR(Device::get("CPU:1"), ErrorCode::kNotFound, "no device 1");
+  EXPECT_ERROR(Device::get("FAULT(x)+CPU"), ErrorCode::kInvalidArgument, "no interface", "FAULT");
+  EXPECT_ERROR(Device::get(""), ErrorCode::kInvalidArgument, "empty");
 }
 
 TEST_F(Devices, SettingChoosesTheDefault) {
   {
     const ScopedSetting dev(Setting::kDevice, "null:clang:x86_64; CPU");
-    EXPECT_EQ(device_name(default_device()), "NULL:0:CLANG:x86_64,sse2");
-    const ScopedDefaultDevice scope(open_device("CPU"));
-    EXPECT_EQ(device_name(default_device()), "CPU:0:CLANG");
+    EXPECT_EQ(Device::get_default().name(), "NULL:0:CLANG:x86_64,sse2");
+    const ScopedDefaultDevice scope(Device::get("CPU"));
+    EXPECT_EQ(Device::get_default().name(), "CPU:0:CLANG");
     std::thread([] {  // a scope is its thread's own
-      EXPECT_EQ(device_name(default_device()), "NULL:0:CLANG:x86_64,sse2");
+      EXPECT_EQ(Device::get_default().name(), "NULL:0:CLANG:x86_64,sse2");
     })
         .join();
   }
   {
     const ScopedSetting dev(Setting::kDevice, "CPU;NUL");
-    EXPECT_ERROR(default_device(), ErrorCode::kInvalidArgument, "did you mean 'NULL'");
+    EXPECT_ERROR(Device::get_default(), ErrorCode::kInvalidArgument, "did you mean 'NULL'");
   }
-  EXPECT_EQ(device_name(default_device()), "CPU:0:CLANG");
+  EXPECT_EQ(Device::get_default().name(), "CPU:0:CLANG");
 }
 
 TEST_F(Devices, MissingClangIsAnErrorThatSaysWhatToInstall) {
   const ScopedSetting clang(Setting::kClang, "/nonexistent");
-  EXPECT_ERROR(open_device("CPU:CLANG:x86_64,popcnt"), ErrorCode::kNotFound, "CLANG",
+  EXPECT_ERROR(Device::get("CPU:CLANG:x86_64,popcnt"), ErrorCode::kNotFound, "CLANG",
                "TENON_CLANG is '/nonexistent'", "clang 22 or newer");
-  EXPECT_ERROR(open_device("CPU:0::x86_64,popcnt"), ErrorCode::kNotFound,
+  EXPECT_ERROR(Device::get("CPU:0::x86_64,popcnt"), ErrorCode::kNotFound,
                "none of its renderers can be used", "/nonexistent");
 }
 
@@ -112,7 +112,7 @@ TEST_F(Devices, BackendsAreListedWithTheirRenderers) {
 }
 
 TEST_F(Devices, NullCompilesAndRefusesToRun) {
-  EngineDevice& null = open_device("NULL:CLANG:x86_64,avx2");
+  Device& null = Device::get("NULL:CLANG:x86_64,avx2");
   const std::vector<int32_t> values = {3, -5, 70000};
   const Node x = buffer_of(values, {3}, null);
   EXPECT_EQ(testing::values_of<int32_t>(x), values);

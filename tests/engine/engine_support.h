@@ -35,7 +35,7 @@ constexpr DType dtype_of() {
 
 template <typename T>
 Node buffer_of(const std::vector<T>& values, const Shape& shape,
-               EngineDevice& device = default_device(), DType dtype = dtype_of<T>()) {
+               Device& device = Device::get_default(), DType dtype = dtype_of<T>()) {
   return buffer_from_bytes(device, dtype, shape, std::as_bytes(std::span(values)));
 }
 
@@ -55,8 +55,8 @@ std::vector<T> realized(const Node& node, RealizeStats* stats = nullptr) {
   return values_of<T>(node);
 }
 
-inline int64_t used_bytes_of(EngineDevice& device) {
-  return device.pool().used_bytes();
+inline int64_t used_bytes_of(Device& device) {
+  return engine_device(device).pool().used_bytes();
 }
 
 /// An empty cache folder of its own, poisoned outputs and guards around every buffer.

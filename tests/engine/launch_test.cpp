@@ -119,7 +119,7 @@ void launch_and_compare(EngineDevice& device, const Program& program,
 
 /// Compiles all programs in one go, launches each twice with new values.
 void run_all(const std::vector<std::vector<Item>>& signatures) {
-  EngineDevice& device = default_device();
+  EngineDevice& device = engine_device(Device::get_default());
   std::vector<KernelSource> sources;
   std::vector<ProgramObject> objects;
   for (size_t i = 0; i < signatures.size(); ++i) {
@@ -139,7 +139,7 @@ void run_all(const std::vector<std::vector<Item>>& signatures) {
     objects[i].payload_format = device.compiler().payload_format();
     objects[i].payload = compiled.bytes;
     // Through the file format, as a second process would see it.
-    const Program program(device.device(),
+    const Program program(device.driver(),
                           parse_program_object(serialize_program_object(objects[i])));
     launch_and_compare(device, program, signatures[i], random);
     launch_and_compare(device, program, signatures[i], random);
@@ -181,13 +181,13 @@ TEST_F(Launch, OneToSixtyFourBuffersAmongScalarsOfEveryDtype) {
 }
 
 TEST_F(Launch, WrongValuesAreRefusedBeforeAnythingRuns) {
-  EngineDevice& device = default_device();
+  EngineDevice& device = engine_device(Device::get_default());
   const std::vector<Item> items = {{true, DType::kI32, 5}, {false, DType::kI8, 0}};
   std::string text = program_text("refused", items);
   const size_t range = text.find("-128..127");
   ASSERT_NE(range, std::string::npos);
   text.replace(range, 9, "-3..9");
-  const Program program(device.device(), compile_linear(device, parse_linear(text)));
+  const Program program(device.driver(), compile_linear(device, parse_linear(text)));
   const Buffer buffer = device.allocate(4);
   const Buffer small = device.allocate(3);
   const Buffer out = device.allocate(1);
@@ -229,33 +229,34 @@ TEST_F(Launch, WrongValuesAreRefusedBeforeAnythingRuns) {
 }
 
 TEST_F(Launch, ForeignObjectsAreRefusedOnLoad) {
-  EngineDevice& device = default_device();
+  EngineDevice& device = engine_device(Device::get_default());
   const ProgramObject good =
       compile_linear(device, parse_linear(program_text("foreign", {{true, DType::kI32, 5}})));
   ProgramObject object = good;
   object.payload_format = "tir";
-  EXPECT_ERROR(Program(device.device(), object), ErrorCode::kUnsupported, "'tir'", "'elf-x86_64'",
+  EXPECT_ERROR(Program(device.driver(), object), ErrorCode::kUnsupported, "'tir'", "'elf-x86_64'",
                "while loading program 'foreign' on 'CPU:0'");
   object = good;
   object.entry = "another";
-  EXPECT_ERROR(Program(device.device(), object), ErrorCode::kInvalidArgument, "no function",
+  EXPECT_ERROR(Program(device.driver(), object), ErrorCode::kInvalidArgument, "no function",
                "'another'");
   object = good;
   object.lanes = {4, 2};
-  EXPECT_ERROR(Program(device.device(), object), ErrorCode::kUnsupported, "8 lanes");
+  EXPECT_ERROR(Program(device.driver(), object), ErrorCode::kUnsupported, "8 lanes");
   object = good;
   object.payload.resize(object.payload.size() / 3);
-  EXPECT_ERROR(Program(device.device(), object), ErrorCode::kInvalidArgument, "while loading");
+  EXPECT_ERROR(Program(device.driver(), object), ErrorCode::kInvalidArgument, "while loading");
   object = good;
   Target target = device.target();
   target.arch = "riscv64";
   target.features = {};
   object.target = to_text(target);
-  EXPECT_ERROR(Program(device.device(), object), ErrorCode::kInvalidArgument, "riscv64");
+  EXPECT_ERROR(Program(device.driver(), object), ErrorCode::kInvalidArgument, "riscv64");
 }
 
 // A program is made from a ProgramObject alone: a name and bytes would hide a compile.
-static_assert(!std::is_constructible_v<Program, Device&, std::string, std::vector<std::byte>>);
+static_assert(
+    !std::is_constructible_v<Program, DeviceDriver&, std::string, std::vector<std::byte>>);
 static_assert(!std::is_constructible_v<Program, std::string, std::vector<std::byte>>);
 static_assert(!std::is_copy_constructible_v<Program>);
 static_assert(std::is_nothrow_move_constructible_v<Program>);
@@ -281,8 +282,8 @@ TEST_F(Launch, ScratchIsAlignedAndPrivateToAWorker) {
   %r = add i32 %sum, %g
   store %y[%g], %r
 })";
-  EngineDevice& device = default_device();
-  const Program program(device.device(), compile_linear(device, parse_linear(text)));
+  EngineDevice& device = engine_device(Device::get_default());
+  const Program program(device.driver(), compile_linear(device, parse_linear(text)));
   const Buffer y = device.allocate(1600);
   y.fill(kPoisonByte);
   program.launch({{.is_buffer = true,

@@ -57,7 +57,7 @@ class FaultyProgram final : public LoadedProgram {
   int64_t size_bytes_;
 };
 
-class FaultyDevice final : public Device {
+class FaultyDevice final : public DeviceDriver {
  public:
   explicit FaultyDevice(Target target) : target_(std::move(target)) {}
   const std::string& name() const override { return name_; }
@@ -74,19 +74,19 @@ class FaultyDevice final : public Device {
   FaultyAllocator allocator_;
 };
 
-EngineDevice& faulty_device() {
+Device& faulty_device() {
   static const bool is_registered = [] {
     register_backend({.name = "FAULTY",
                       .borrows_renderers = true,
                       .why_absent = [] { return std::optional<std::string>(); },
                       .num_devices = [] { return 1; },
-                      .open = [](int, const Target& target) -> std::unique_ptr<Device> {
+                      .open = [](int, const Target& target) -> std::unique_ptr<DeviceDriver> {
                         return std::make_unique<FaultyDevice>(target);
                       }});
     return true;
   }();
   static_cast<void>(is_registered);
-  return open_device("FAULTY");
+  return Device::get("FAULTY");
 }
 
 class MemoryChecksTest : public EngineTest {

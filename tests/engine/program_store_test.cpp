@@ -34,7 +34,7 @@ using testing::TempFolder;
 class ProgramStore : public EngineTest {};
 
 /// Two kernels: a sum over rows that is read through two views, and what is built on it.
-Node two_kernels(EngineDevice& device, float start) {
+Node two_kernels(Device& device, float start) {
   std::vector<float> values;
   for (int i = 0; i < 35; ++i)
     values.push_back(start + 0.5f * static_cast<float>(i));
@@ -93,7 +93,7 @@ TEST(ProgramStoreChild, DISABLED_Work) {
     found += event.kind == EngineEvent::Kind::kFound;
     lowered += event.kind == EngineEvent::Kind::kLowered;
   });
-  const Node node = two_kernels(default_device(), 2.0f);
+  const Node node = two_kernels(Device::get_default(), 2.0f);
   const Node nodes[] = {node};
   for (const ScheduledCall& call : schedule_graph(nodes, {}).calls) {
     std::cout << "KERNEL " << to_text(call.kernel);
@@ -174,7 +174,7 @@ TEST_F(ProgramStore, DamagedEntriesAreMadeAgain) {
 
 /// Entries whose checksum is right and whose contents are not.
 TEST_F(ProgramStore, EntriesWithForeignContentsAreMadeAgain) {
-  EngineDevice& device = default_device();
+  EngineDevice& device = engine_device(Device::get_default());
   const Node node = two_kernels(device, 3.0f);
   const Node nodes[] = {node};
   const Schedule schedule = schedule_graph(nodes, {});
@@ -203,7 +203,7 @@ TEST_F(ProgramStore, UnusableFolderOnlyCostsTime) {
     if (event.kind == EngineEvent::Kind::kWarning) warnings.emplace_back(event.text);
   });
   RealizeStats stats;
-  EXPECT_EQ(realized<float>(two_kernels(default_device(), 4.0f), &stats),
+  EXPECT_EQ(realized<float>(two_kernels(Device::get_default(), 4.0f), &stats),
             expected_of_two_kernels(4.0f));
   set_event_hook({});
   for (const std::string& warning : warnings)
@@ -213,7 +213,7 @@ TEST_F(ProgramStore, UnusableFolderOnlyCostsTime) {
 }
 
 TEST_F(ProgramStore, EqualKernelsShareAProgram) {
-  EngineDevice& device = default_device();
+  EngineDevice& device = engine_device(Device::get_default());
   const Node nodes[] = {two_kernels(device, 5.0f), two_kernels(device, 6.0f)};
   const Schedule schedule = schedule_graph(nodes, {});
   ASSERT_EQ(schedule.calls.size(), 4u);
@@ -233,7 +233,7 @@ TEST_F(ProgramStore, FailedCompileNamesKernelDeviceAndSource) {
                            "exit 0\necho '<stdin>:1:1: error: out of order' >&2\nexit 3\n";
   chmod(broken.c_str(), 0755);
   const ScopedSetting clang(Setting::kClang, broken);
-  EngineDevice& device = open_device("CPU:CLANG:x86_64,popcnt,sse3");
+  EngineDevice& device = engine_device(Device::get("CPU:CLANG:x86_64,popcnt,sse3"));
   const Node nodes[] = {two_kernels(device, 7.0f)};
   EXPECT_ERROR(realize(nodes), ErrorCode::kCompileFailed, "exit 3", "out of order",
                "while compiling kernel '", "for 'CPU:0:CLANG:x86_64,popcnt,sse2,sse3'",
@@ -241,7 +241,7 @@ TEST_F(ProgramStore, FailedCompileNamesKernelDeviceAndSource) {
 }
 
 TEST_F(ProgramStore, ObjectsCanBeDisassembled) {
-  EngineDevice& device = default_device();
+  EngineDevice& device = engine_device(Device::get_default());
   const Node nodes[] = {two_kernels(device, 8.0f)};
   const Schedule schedule = schedule_graph(nodes, {});
   const LinearProgram program = lower_for(device, schedule.calls[0].kernel);

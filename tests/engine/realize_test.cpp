@@ -93,7 +93,7 @@ TEST_F(Realize, NarrowFloatsRoundEachSumToEven) {
   const Case cases[] = {{DType::kF16, 0x6800, 0x3c00, 0x4200, 0x6801, 0x6802},
                         {DType::kBF16, 0x4380, 0x3f80, 0x4040, 0x4381, 0x4382}};
   for (const char* name : {"CPU", "CPU:CLANG:x86_64"}) {
-    EngineDevice& device = open_device(name);
+    Device& device = Device::get(name);
     for (const Case& c : cases) {
       const std::vector<uint16_t> a = {c.large, c.large, c.one, c.large, c.plus_two};
       const std::vector<uint16_t> b = {c.one, c.three, c.three, 0, c.one};
@@ -231,7 +231,7 @@ TEST_F(Realize, ValuesAreKeptAndGraphsStartThere) {
   EXPECT_EQ(leaf.op(), Op::kBuffer);
   EXPECT_EQ(values_of<float>(leaf), got);
   EXPECT_EQ(realized_leaf(leaf), leaf);
-  EXPECT_EQ(device_of(z), &default_device());
+  EXPECT_EQ(device_of(z), &Device::get_default());
   EXPECT_EQ(device_of(tensor_const(DType::kF32, 0)), nullptr);
 }
 
@@ -271,16 +271,16 @@ TEST_F(Realize, AssignReadsTheOldValueAndKeepsEarlierOnes) {
 }
 
 TEST_F(Realize, CopiesBetweenDevices) {
-  EngineDevice& cpu = open_device("CPU");
-  EngineDevice& baseline = open_device("CPU:CLANG:x86_64");
+  Device& cpu = Device::get("CPU");
+  Device& baseline = Device::get("CPU:CLANG:x86_64");
   const Node x = buffer_of<float>({1, -2, 3}, {3}, baseline);
   const Node doubled = tensor_binary(Op::kAdd, x, x);
-  const Node moved = tensor_copy(doubled, device_number(cpu));
+  const Node moved = tensor_copy(doubled, cpu.number());
   const Node result = tensor_binary(Op::kMul, moved, buffer_of<float>({10, 20, 30}, {3}, cpu));
   EXPECT_EQ(device_of(doubled), &baseline);
   EXPECT_EQ(device_of(result), &cpu);
   EXPECT_EQ(realized<float>(result), (std::vector<float>{20, -80, 180}));
-  const Node same = tensor_copy(result, device_number(cpu));
+  const Node same = tensor_copy(result, cpu.number());
   EXPECT_EQ(realized<float>(same), (std::vector<float>{20, -80, 180}));
   const Node mixed = tensor_binary(Op::kAdd, x, result);
   EXPECT_ERROR(device_of(mixed), ErrorCode::kInvalidArgument, "two devices", "CPU:0:CLANG'",
@@ -290,7 +290,7 @@ TEST_F(Realize, CopiesBetweenDevices) {
 }
 
 TEST_F(Realize, GraphsWithoutBuffersGoWhereTheyAreAsked) {
-  EngineDevice& baseline = open_device("CPU:CLANG:x86_64");
+  Device& baseline = Device::get("CPU:CLANG:x86_64");
   const int64_t shape[] = {5};
   const Node nodes[] = {tensor_cast(tensor_index(DType::kI32, shape, 0), DType::kF32)};
   realize(nodes, &baseline);
@@ -306,7 +306,7 @@ TEST_F(Realize, NodesWithoutAValueOrStorageAreErrors) {
   EXPECT_ERROR(read_bytes(nodes[0]), ErrorCode::kInvalidArgument, "no value yet");
   EXPECT_ERROR(realized_leaf(nodes[0]), ErrorCode::kInvalidArgument, "no value yet");
   const std::vector<std::byte> bytes(11);
-  EXPECT_ERROR(buffer_from_bytes(default_device(), DType::kF32, shape, bytes),
+  EXPECT_ERROR(buffer_from_bytes(Device::get_default(), DType::kF32, shape, bytes),
                ErrorCode::kInvalidArgument, "12 bytes", "11 are given");
 }
 
@@ -327,7 +327,7 @@ TEST_F(Realize, IntermediatesAreFreedAfterTheirLastUse) {
     x = tensor_contiguous(tensor_binary(Op::kAdd, x, start));
   const MemoryChecks before = memory_checks();
   const ScopedMemoryChecks no_guards({.poison_outputs = before.poison_outputs});
-  EngineDevice& device = default_device();
+  Device& device = Device::get_default();
   const int64_t used = testing::used_bytes_of(device);
   RealizeStats stats;
   EXPECT_EQ(realized<float>(x, &stats)[3], 41.0f * 3.0f);

@@ -65,8 +65,8 @@ struct Shifts {
 class Sanitizer : public testing::EngineTest {
  protected:
   Sanitizer()
-      : device_(default_device()),
-        program_(device_.device(), compile_linear(device_, parse_linear(kShifted))) {
+      : device_(engine_device(Device::get_default())),
+        program_(device_.driver(), compile_linear(device_, parse_linear(kShifted))) {
     ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   }
 
@@ -91,7 +91,7 @@ class Sanitizer : public testing::EngineTest {
     };
     program_.launch({buffer(y_), buffer(x_), scalar(shifts.load), scalar(shifts.store),
                      scalar(shifts.scratch)});
-    device_.device().synchronize();
+    device_.driver().synchronize();
   }
 
   EngineDevice& device_;

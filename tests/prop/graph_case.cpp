@@ -9,7 +9,6 @@
 #include "tenon/base/error.h"
 #include "tenon/base/text.h"
 #include "tenon/conform/oracle.h"
-#include "tenon/engine/engine_device.h"
 #include "tenon/engine/memory_checks.h"
 #include "tenon/engine/program_store.h"
 #include "tenon/ir/eval_kernel.h"
@@ -137,7 +136,7 @@ GraphCase make_case(EngineDevice& device, const TensorGraph& graph, uint64_t see
     std::vector<Node> srcs;
     for (const Node& src : node.srcs())
       srcs.push_back(bound.at(src.id()));
-    bound[node.id()] = node.op() == Op::kCopy ? tensor_copy(srcs[0], device_number(device))
+    bound[node.id()] = node.op() == Op::kCopy ? tensor_copy(srcs[0], device.number())
                                               : rebuild_tensor_node(node, srcs);
   }
   for (const Node& output : graph.outputs)

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tenon/engine/engine.h"
+#include "tenon/engine/engine_device.h"
 #include "tenon/ir/tensor_ops.h"
 #include "tenon/schedule/schedule.h"
 

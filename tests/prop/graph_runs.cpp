@@ -37,7 +37,7 @@ void print(std::string_view text) {
 // The failing graph made small, and what is wrong with it.
 void report(EngineDevice& device, const TensorGraph& graph, uint64_t seed, const Verdict& verdict,
             const RunOptions& options) {
-  print(concat("FAILED seed ", seed, " on ", device_name(device), "\n  ", verdict.text,
+  print(concat("FAILED seed ", seed, " on ", device.name(), "\n  ", verdict.text,
                "\n  repeat: tenon_prop --seed ", seed, "\n"));
   const TensorGraph small = testing::shrink(
       graph,
@@ -192,7 +192,7 @@ bool run_property(EngineDevice& device, const RunOptions& options) {
     for (size_t i = 0; i < lowered.size(); ++i)
       settle(lowered[i]->graph, lowered[i]->seed, verdicts[i]);
   }
-  print(concat("device ", device_name(device), ", seeds from ", options.first_seed, "\n"));
+  print(concat("device ", device.name(), ", seeds from ", options.first_seed, "\n"));
   tally.print_all();
   print(concat("seconds ", (now_ns() - start_ns) / 1'000'000'000, "\n"));
   const bool is_covered = tally.check_promises();

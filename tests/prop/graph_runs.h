@@ -6,7 +6,7 @@
 #include <string>
 
 #include "tenon/base/planted_fault.h"
-#include "tenon/engine/engine.h"
+#include "tenon/engine/engine_device.h"
 #include "tenon/ir/tensor_ops.h"
 
 namespace tenon::prop {

@@ -63,7 +63,7 @@ std::vector<PlantedFaultInfo> wanted_faults(const std::string& words) {
 }
 
 bool run_on(const std::string& name, const Arguments& arguments) {
-  EngineDevice& device = open_device(name);
+  EngineDevice& device = engine_device(Device::get(name));
   if (!arguments.dump.empty()) {
     dump_texts(device, arguments.dump, arguments.run);
     return true;

@@ -34,7 +34,7 @@ void use_programs(Device& device, const ProgramObject& object,
 #endif
 }
 
-void use_buffers(BufferPool& pool, EngineDevice& device, void* address) {
+void use_buffers(BufferPool& pool, Device& device, void* address) {
   const Buffer buffer = pool.allocate(20);
   const Buffer same = buffer;  // shares the bytes
   const Buffer none;
@@ -49,7 +49,7 @@ void use_buffers(BufferPool& pool, EngineDevice& device, void* address) {
   BufferPool copy = pool;
 #endif
 #ifdef MISUSE
-  EngineDevice copy = device;
+  Device copy = device;
 #endif
 #ifdef MISUSE
   ScopedDefaultDevice scope(device);

@@ -126,7 +126,7 @@ TEST(Tensor, AssignTakesAValueOfTheSameKind) {
 }
 
 TEST(Tensor, DevicesByName) {
-  EngineDevice& device = default_device();
+  Device& device = Device::get_default();
   const Tensor x({1.0F, 2.0F}, {.dtype = {}, .device = &device});
   EXPECT_EQ(&x.device(), &device);
   EXPECT_EQ(x.to(device).node(), x.node());  // nothing to do

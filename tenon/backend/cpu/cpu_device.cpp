@@ -158,7 +158,7 @@ class CpuProgram final : public LoadedProgram {
   int64_t scratch_bytes_;
 };
 
-class CpuDevice final : public Device {
+class CpuDevice final : public DeviceDriver {
  public:
   CpuDevice(int index, Target target) : name_(concat("CPU:", index)), target_(std::move(target)) {}
 
@@ -214,7 +214,7 @@ class CpuDevice final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> open_cpu_device(int index, const Target& target) {
+std::unique_ptr<DeviceDriver> open_cpu_device(int index, const Target& target) {
   const CpuFeatureSet wanted = features_of(target);
   const CpuFeatureSet here = host_cpu_features();
   TENON_CHECK(here.has_all(wanted), ErrorCode::kUnsupported, "this CPU lacks ",

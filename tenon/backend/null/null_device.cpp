@@ -50,7 +50,7 @@ class NullProgram final : public LoadedProgram {
 };
 
 // Step 4. Queues, events and counters of a real device live here.
-class NullDevice final : public Device {
+class NullDevice final : public DeviceDriver {
  public:
   NullDevice(int index, Target target)
       : name_(concat("NULL:", index)), target_(std::move(target)) {}
@@ -80,7 +80,7 @@ void register_null_backend() {
   backend.borrows_renderers = true;  // a real backend lists its own in backend.renderers
   backend.why_absent = [] { return std::optional<std::string>(); };
   backend.num_devices = [] { return 1; };
-  backend.open = [](int index, const Target& target) -> std::unique_ptr<Device> {
+  backend.open = [](int index, const Target& target) -> std::unique_ptr<DeviceDriver> {
     return std::make_unique<NullDevice>(index, target);
   };
   register_backend(std::move(backend));
