@@ -9,6 +9,8 @@
 #include "tenon/base/text.h"
 #include "tenon/cli/console.h"
 #include "tenon/codegen/build_nest.h"
+#include "tenon/codegen/choose_plan.h"
+#include "tenon/codegen/plan_text.h"
 #include "tenon/engine/program_store.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/linear_text.h"

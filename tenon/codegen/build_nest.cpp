@@ -3,297 +3,495 @@
 #include "tenon/codegen/build_nest.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <functional>
 
 #include "tenon/base/error.h"
 #include "tenon/base/planted_fault.h"
 #include "tenon/base/text.h"
+#include "tenon/codegen/placement.h"
+#include "tenon/codegen/stage_copy.h"
+#include "tenon/ir/kernel_walk.h"
 #include "tenon/rules/rewrite.h"
 #include "tenon/rules/simplify_index.h"
 
 namespace tenon {
 namespace {
 
-const Comp& comp_of(const Stmt& stmt) {
-  return std::get<Comp>(stmt.node);
+Node conjunction(const Node& a, const Node& b) {
+  return a ? make_expr(Op::kAnd, a, b) : b;
 }
 
-Node plus(const Node& a, const Node& b) {
-  return simplify_index(make_expr(Op::kAdd, a, b));
+void append_body(Body& body, Body more) {
+  body.insert(body.end(), std::make_move_iterator(more.begin()),
+              std::make_move_iterator(more.end()));
 }
 
-Node times(const Node& a, int64_t factor) {
-  return simplify_index(make_expr(Op::kMul, a, idx_const(factor)));
+bool reads_axis(const Node& expr, const Node& axis) {
+  const std::vector<Node> nodes = topological_order(std::span(&expr, 1));
+  return std::find(nodes.begin(), nodes.end(), axis) != nodes.end();
 }
 
-/// What the loops that stand around a point say of one axis.
-struct Cover {
-  Node base = idx_const(0);  // sum of step * part over its parts so far
-  int64_t step = 0;          // of the innermost part; 0: no part yet
-};
-
-/// One loop over a part of an axis, and how far it runs.
-struct Loop {
-  AxisUse use;
-  Node extent;
-};
-
-// Opens the next part of an axis of `extent` elements; `cover` moves on.
-Loop open_part(Kernel& nest, const std::string& name, AxisKind kind, int64_t extent,
-               const Part& part, Cover& cover) {
-  const int64_t outer = cover.step == 0 ? extent : std::min(cover.step, extent);
-  const int64_t bound = std::max<int64_t>((outer + part.step - 1) / part.step, 1);
-  const Node axis = nest.add_axis(name, bound, kind);
-  Node count = idx_const(bound);
-  const bool is_trimmed = !is_planted(PlantedFault::kTailNotTrimmed);
-  if (cover.step != 0 && extent % cover.step != 0 && is_trimmed) {
-    // The last run of the loop around is short: ceil((extent - base) / step).
-    const Node rest = make_expr(Op::kSub, idx_const(extent + part.step - 1), cover.base);
-    const Node left = make_expr(Op::kFloorDiv, rest, idx_const(part.step));
-    count = simplify_index(make_expr(Op::kMin, count, left));
-  }
-  const bool is_long = is_planted(PlantedFault::kPartStepLong) && part.step > 1;
-  cover.base = plus(cover.base, times(axis, part.step + (is_long ? 1 : 0)));
-  cover.step = part.step;
-  return {{axis, part.role, 0}, count};
-}
-
-class NestBuilder {
+/// The expressions of one comp with loops and instances in place of its axes, and storage in place
+/// of tmps and staged operands.
+class PlacedExprs {
  public:
-  NestBuilder(const Kernel& kernel, const Plan& plan)
-      : kernel_(kernel), plan_(plan), nest_(kernel), root_(comp_of(kernel.body.back())) {
-    nest_.body.clear();
-    nest_.axis_names.clear();
-    nest_.is_nest = true;
-  }
+  PlacedExprs(const Placement& placement, const PlacedComp& comp, bool is_guarded)
+      : placement_(placement), comp_(comp), is_guarded_(is_guarded) {}
 
-  Kernel run() {
-    const std::vector<Part>& parts = plan_.comps.back().parts;
-    covers_.assign(parts.size() + 1, std::vector<Cover>(root_.axes.size()));
-    std::vector<Loop> loops;
-    for (size_t i = 0; i < parts.size(); ++i) {
-      covers_[i + 1] = covers_[i];
-      const auto axis = static_cast<size_t>(parts[i].axis);
-      const Node& node = root_.axes[axis].axis;
-      loops.push_back(open_part(nest_, name_of(node, parts[i]), axis_kind(node), axis_extent(node),
-                                parts[i], covers_[i + 1][axis]));
-    }
-    place_grid(loops);
-    for (size_t i = 0; i + 1 < kernel_.body.size(); ++i)
-      declare_tmp(static_cast<int>(i));
-    Body body = root_body();
-    for (size_t i = parts.size() + 1; i-- > 0;) {
-      Body producers = producers_at(static_cast<int>(i));
-      body.insert(body.begin(), std::make_move_iterator(producers.begin()),
-                  std::make_move_iterator(producers.end()));
-      if (i == 0 || parts[i - 1].role == Role::kGrid) continue;
-      Loop& loop = loops[i - 1];
-      Body outer;
-      outer.push_back(Stmt{For{loop.use, loop.extent, std::move(body)}});
-      body = std::move(outer);
-    }
-    nest_.body = std::move(body);
-    return std::move(nest_);
-  }
-
- private:
-  struct Tmp {
-    std::vector<Node> base;  // per dim: first index that is alive
-  };
-
-  std::string name_of(const Node& axis, const Part& part) {
-    std::string name = kernel_.axis_names[static_cast<size_t>(axis_id(axis))];
-    if (part.role == Role::kGrid) name = concat("g", name);
-    return concat(name, "_", nest_.axis_names.size());
-  }
-
-  // The innermost grid part is dimension 0, so neighbouring groups touch neighbouring memory.
-  void place_grid(std::vector<Loop>& loops) {
-    size_t num_grid = 0;
-    while (num_grid < loops.size() && loops[num_grid].use.role == Role::kGrid)
-      ++num_grid;
-    for (size_t i = num_grid; i-- > 0;) {
-      loops[i].use.dim = static_cast<int>(num_grid - 1 - i);
-      nest_.grid.push_back(loops[i].use);
-    }
-  }
-
-  // Axes of the root as expressions of the loops of the first `depth` parts.
-  std::vector<std::pair<Node, Node>> root_axes_at(size_t depth) const {
-    std::vector<std::pair<Node, Node>> replacements;
-    for (size_t i = 0; i < root_.axes.size(); ++i) {
-      replacements.emplace_back(root_.axes[i].axis, covers_[depth][i].base);
-    }
-    return replacements;
-  }
-
-  void declare_tmp(int number) {
-    const CompPlan& entry = plan_.comps[static_cast<size_t>(number)];
-    const Comp& comp = comp_of(kernel_.body[static_cast<size_t>(number)]);
-    BufferDecl& decl = nest_.buffers[static_cast<size_t>(comp.dst)];
-    if (tmps_.contains(comp.dst) || decl.access != BufferAccess::kTmp) return;
-    const std::vector<int64_t> box = producer_box(kernel_, plan_, number);
-    Tmp tmp;
-    for (size_t dim = 0; dim < decl.dims.size(); ++dim) {
-      tmp.base.push_back(box[dim] == decl.dims[dim]
-                             ? idx_const(0)
-                             : root_base(dim, static_cast<size_t>(entry.at)));
-    }
-    const bool is_scalar = std::all_of(box.begin(), box.end(), [](int64_t e) { return e == 1; });
-    decl.dims = box;
-    decl.scope = is_scalar ? Scope::kReg : Scope::kGroup;
-    tmps_.emplace(comp.dst, std::move(tmp));
-  }
-
-  // Where the loops of the first `depth` parts stand in dimension `dim` of the root's output.
-  Node root_base(size_t dim, size_t depth) const {
-    for (size_t i = 0; i < root_.axes.size(); ++i) {
-      if (root_.axes[i].axis == root_.index[dim]) return covers_[depth][i].base;
-    }
-    return idx_const(0);
-  }
-
-  // Puts loop expressions for axes, then moves loads of tmps to the part that is alive.
-  Node rewrite(const Node& expr, const std::vector<std::pair<Node, Node>>& axes) {
-    Rewriter rewriter;
-    return rewriter.run(substitute(expr, axes), [this](const Node& node) {
-      if (node.op() != Op::kLoad) return node;
-      const LoadParts parts = load_parts(node);
-      const auto tmp = tmps_.find(parts.buffer);
-      if (tmp == tmps_.end()) return node;
-      const std::vector<Node> index = local_index(tmp->second, parts.buffer, parts.index);
-      if (!parts.gated) return make_load(parts.buffer, node.dtype(), index);
-      return make_gated_load(parts.buffer, node.dtype(), index, parts.gate, parts.alt);
+  Node run(const Node& expr) {
+    return rewriter_.run(expr, [this](const Node& rebuilt, const Node& original) {
+      return rewrite(rebuilt, original, comp_.exprs);
     });
   }
 
-  std::vector<Node> local_index(const Tmp& tmp, int buffer, std::span<const Node> index) {
-    const BufferDecl& decl = nest_.buffers[static_cast<size_t>(buffer)];
-    std::vector<Node> local;
-    for (size_t dim = 0; dim < index.size(); ++dim) {
-      local.push_back(decl.dims[dim] == 1
-                          ? idx_const(0)
-                          : simplify_index(make_expr(Op::kSub, index[dim], tmp.base[dim])));
+  std::vector<Node> indices(std::span<const Node> index) {
+    std::vector<Node> result;
+    for (const Node& node : index)
+      result.push_back(run(node));
+    return result;
+  }
+
+ private:
+  Node rewrite(const Node& rebuilt, const Node& original, const std::vector<Node>& values) {
+    if (original.op() == Op::kAxis) return axis_value(original, values);
+    if (original.op() != Op::kLoad) return rebuilt;
+    const LoadParts parts = load_parts(rebuilt);
+    if (const Storage* const storage = storage_of(parts.buffer)) {
+      return load_storage(rebuilt, original, *storage);
     }
-    return local;
-  }
-
-  std::vector<Node> placed_index(const Comp& comp, const std::vector<std::pair<Node, Node>>& axes) {
-    std::vector<Node> index;
-    for (const Node& node : comp.index)
-      index.push_back(simplify_index(substitute(node, axes)));
-    const auto tmp = tmps_.find(comp.dst);
-    return tmp == tmps_.end() ? index : local_index(tmp->second, comp.dst, index);
-  }
-
-  Body root_body() {
-    const std::vector<std::pair<Node, Node>> axes = root_axes_at(covers_.size() - 1);
-    Comp comp = root_;
-    comp.axes.clear();
-    comp.index = placed_index(root_, axes);
-    comp.value = rewrite(root_.value, axes);
-    for (Node& guard : comp.guard)
-      guard = rewrite(guard, axes);
-    Body body;
-    body.push_back(Stmt{std::move(comp)});
-    return body;
-  }
-
-  Body producers_at(int depth) {
-    Body body;
-    for (size_t i = 0; i + 1 < plan_.comps.size(); ++i) {
-      if (plan_.comps[i].at == depth) add_producer(static_cast<int>(i), body);
+    const LoadParts source = load_parts(original);
+    std::vector<Node> index(parts.index.begin(), parts.index.end());
+    Node gate;
+    bool is_clamped = false;
+    for (size_t i = 0; i < comp_.exprs.size(); ++i) {
+      if (!comp_.guards[i] || !reads(source.index, i)) continue;
+      if (comp_.clamped[i] != comp_.exprs[i]) {
+        is_clamped = true;
+      } else if (is_unguarded(i)) {
+        gate = conjunction(gate, comp_.guards[i]);
+      }
     }
-    return body;
+    for (size_t dim = 0; is_clamped && dim < index.size(); ++dim)
+      index[dim] = clamped(source.index[dim]);
+    if (parts.gated) {
+      const Node own = is_clamped ? clamped(source.gate) : parts.gate;
+      gate = gate ? conjunction(own, gate) : own;
+    }
+    if (!gate) return make_load(parts.buffer, rebuilt.dtype(), index);
+    const Node alt = parts.gated ? parts.alt : bits_const(rebuilt.dtype(), 0);
+    return make_gated_load(parts.buffer, rebuilt.dtype(), index, gate, alt);
   }
 
-  void add_producer(int number, Body& body) {
-    const CompPlan& entry = plan_.comps[static_cast<size_t>(number)];
-    const Comp& comp = comp_of(kernel_.body[static_cast<size_t>(number)]);
-    if (tmps_.contains(comp.dst) && allocated_.emplace(comp.dst, true).second) {
-      body.push_back(Stmt{Alloc{comp.dst}});
+  Node axis_value(const Node& axis, const std::vector<Node>& values) const {
+    for (size_t i = 0; i < comp_.comp->axes.size(); ++i) {
+      if (comp_.comp->axes[i].axis == axis) return values[i];
     }
-    if (comp.combine && comp.start) {
-      // The start goes to every element once: the loops over par axes only.
-      std::vector<Part> parts;
-      for (const Part& part : entry.parts) {
-        if (axis_kind(comp.axes[static_cast<size_t>(part.axis)].axis) == AxisKind::kPar) {
-          parts.push_back(part);
+    return axis;
+  }
+
+  bool reads(std::span<const Node> index, size_t axis) const {
+    return std::any_of(index.begin(), index.end(), [&](const Node& node) {
+      return reads_axis(node, comp_.comp->axes[axis].axis);
+    });
+  }
+
+  // Where the comp itself is guarded, points beyond a par axis are not computed.
+  bool is_unguarded(size_t axis) const {
+    return !is_guarded_ || axis_kind(comp_.comp->axes[axis].axis) == AxisKind::kRed;
+  }
+
+  Node clamped(const Node& index) {
+    return clamped_.run(index, [this](const Node& rebuilt, const Node& original) {
+      return rewrite(rebuilt, original, comp_.clamped);
+    });
+  }
+
+  const Storage* storage_of(int buffer) const {
+    const auto tmp = placement_.storage.find(buffer);
+    if (tmp != placement_.storage.end()) return &tmp->second;
+    for (const PlacedStage& stage : comp_.stages) {
+      if (stage.stage.buffer == buffer) return &stage.storage;
+    }
+    return nullptr;
+  }
+
+  // Register places that no point has written are read by points that are not kept only.
+  Node load_storage(const Node& rebuilt, const Node& original, const Storage& storage) {
+    const LoadParts parts = load_parts(rebuilt);
+    const std::vector<Node> index = storage_index(storage, parts.index);
+    Node gate = parts.gated ? parts.gate : Node();
+    const bool is_staged = !placement_.storage.contains(parts.buffer);
+    if (!storage.is_reg && !is_staged) {
+      for (size_t i = 0; i < comp_.exprs.size(); ++i) {
+        if (comp_.guards[i] && is_unguarded(i) && reads(load_parts(original).index, i)) {
+          gate = conjunction(gate, comp_.guards[i]);
         }
       }
-      Comp start = comp;
-      start.combine.reset();
-      start.value = is_planted(PlantedFault::kReductionStartZero)
-                        ? bits_const(comp.start.dtype(), 0)
-                        : comp.start;
-      start.start = Node();
-      add_loops(start, entry, parts, body);
     }
-    Comp update = comp;
-    update.start = Node();
-    add_loops(update, entry, entry.parts, body);
+    if (!gate) return make_load(storage.buffer, rebuilt.dtype(), index);
+    const Node alt = parts.gated ? parts.alt : bits_const(rebuilt.dtype(), 0);
+    return make_gated_load(storage.buffer, rebuilt.dtype(), index, gate, alt);
   }
 
-  // The Comp inside loops over `parts` of its own axes; axes without parts are fixed by the root's
-  // loops around it, dim by dim.
-  void add_loops(const Comp& comp, const CompPlan& entry, const std::vector<Part>& parts,
-                 Body& body) {
-    std::vector<Cover> covers(comp.axes.size());
-    std::vector<Loop> loops;
-    for (size_t i = 0; i < comp.axes.size(); ++i) {
-      covers[i] = cover_from_root(comp, comp.axes[i].axis, entry);
+  const Placement& placement_;
+  const PlacedComp& comp_;
+  bool is_guarded_;
+  Rewriter rewriter_;
+  Rewriter clamped_;
+};
+
+class NestBuilder {
+ public:
+  explicit NestBuilder(Placement placement) : placement_(std::move(placement)) {}
+
+  Kernel run() {
+    placement_.nest.body = level(placement_.comps.front(), 0);
+    return std::move(placement_.nest);
+  }
+
+ private:
+  // --- loops
+  // ---------------------------------------------------------------------------------------
+
+  // What stands inside the first `depth` loops of the comp.
+  // NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
+  Body level(const PlacedComp& comp, int depth) {
+    Body body;
+    for (const PlacedStage& stage : comp.stages) {
+      if (stage.stage.depth != depth) continue;
+      body.push_back(Stmt{Alloc{stage.storage.buffer}});
+      append_body(body, stage_copy(placement_.nest, stage, vec_lanes(comp)));
     }
-    for (const Part& part : parts) {
-      const auto axis = static_cast<size_t>(part.axis);
-      const Node& node = comp.axes[axis].axis;
-      loops.push_back(open_part(nest_, name_of(node, part), axis_kind(node), axis_extent(node),
-                                part, covers[axis]));
+    for (const int entry : comp.before) {
+      const PlacedComp& producer = placement_.comps[static_cast<size_t>(entry)];
+      if (producer.plan->at.depth != depth) continue;
+      append_body(body, level(producer, 0));
     }
-    std::vector<std::pair<Node, Node>> axes;
-    for (size_t i = 0; i < comp.axes.size(); ++i) {
-      axes.emplace_back(comp.axes[i].axis, covers[i].base);
+    if (depth == comp.start_depth) start(comp, body);
+    const bool is_reduction = comp.comp->combine.has_value();
+    if (comp.acc && comp.plan->acc->depth == depth) open_acc(comp, body);
+    append_body(body, loop(comp, depth));
+    if (comp.acc && comp.plan->acc->depth == depth) {
+      close_acc(comp, body);
+    } else if (is_reduction && depth == comp.start_depth) {
+      append_body(body, consumers(comp));
     }
-    Comp placed = comp;
-    placed.axes.clear();
-    placed.index = placed_index(comp, axes);
-    placed.value = rewrite(comp.value, axes);
-    for (Node& guard : placed.guard)
-      guard = rewrite(guard, axes);
+    return body;
+  }
+
+  // NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
+  Body loop(const PlacedComp& comp, int depth) {
+    if (static_cast<size_t>(depth) == comp.loops.size()) return own_statement(comp);
+    const PlacedLoop& loop = comp.loops[static_cast<size_t>(depth)];
+    Body inner = level(comp, depth + 1);
+    if (loop.part.role == Role::kGrid) return inner;
+    return looped(loop, std::move(inner));
+  }
+
+  Body looped(const PlacedLoop& loop, Body inner) {
+    const Node& axis = loop.use.axis;
+    Body body;
+    const bool is_static = is_const(loop.extent) && idx_value(loop.extent) > 1;
+    if (loop.part.tail != Tail::kPeel || !is_static) {
+      body.push_back(Stmt{For{loop.use, loop.extent, std::move(inner)}});
+      return body;
+    }
+    // Full tiles with an axis that ends before the last, then the last one.
+    const int64_t last = idx_value(loop.extent) - 1;
+    const std::string name = placement_.nest.axis_names[static_cast<size_t>(axis_id(axis))];
+    const Node full = placement_.nest.add_axis(concat(name, "_full"), last, axis_kind(axis));
+    Body tail = inner;
+    replace(inner, axis, full);
+    replace(tail, axis, idx_const(last));
+    body.push_back(Stmt{For{{full, loop.use.role, 0}, idx_const(last), std::move(inner)}});
+    append_body(body, std::move(tail));
+    return body;
+  }
+
+  static void replace(Body& body, const Node& axis, const Node& value) {
+    const std::pair<Node, Node> replacement[] = {{axis, value}};
+    IndexSimplifier simplifier;
+    for_each_mutable_stmt(body, [&](Stmt& stmt) {
+      rewrite_exprs(stmt, [&](const Node& expr) { return substitute(expr, replacement); });
+      // A gate that is constant now may leave an index that is outside: the load goes.
+      if (auto* comp = std::get_if<Comp>(&stmt.node)) comp->value = simplifier.run(comp->value);
+    });
+  }
+
+  static int vec_lanes(const PlacedComp& comp) {
+    for (const AxisUse& use : comp.instances) {
+      if (use.role == Role::kVec) return static_cast<int>(axis_extent(use.axis));
+    }
+    return 1;
+  }
+
+  // --- statements
+  // ----------------------------------------------------------------------------------
+
+  // The comp itself at one point of its loops.
+  Body own_statement(const PlacedComp& comp) {
+    const Comp& source = *comp.comp;
+    Comp result;
+    result.store = comp.plan->store;
+    result.axes = comp.instances;
+    result.combine = source.combine;
+    const Storage* const target = target_of(comp);
+    const bool is_reg = target != nullptr && target->is_reg;
+    PlacedExprs exprs(placement_, comp, !is_reg);
+    result.dst = target == nullptr ? source.dst : target->buffer;
+    result.index = index_of(comp, target, exprs);
+    result.value = exprs.run(source.value);
+    for (const Node& guard : source.guard)
+      result.guard.push_back(exprs.run(guard));
+    if (!is_reg) add_guards(comp, result);
+    if (source.combine) result.value = identity_beyond(comp, result.value);
+    Body body;
+    body.push_back(Stmt{std::move(result)});
+    return body;
+  }
+
+  // Where the comp's updates go: partial accumulators, the tile, the tmp; null: a parameter.
+  const Storage* target_of(const PlacedComp& comp) const {
+    if (comp.partials) return &*comp.partials;
+    if (comp.acc) return &*comp.acc;
+    const auto tmp = placement_.storage.find(comp.comp->dst);
+    return tmp == placement_.storage.end() ? nullptr : &tmp->second;
+  }
+
+  static std::vector<Node> index_of(const PlacedComp& comp, const Storage* target,
+                                    PlacedExprs& exprs) {
+    std::vector<Node> index = exprs.indices(comp.comp->index);
+    if (target == nullptr) {
+      for (Node& node : index)
+        node = simplify_index(node);
+      return index;
+    }
+    index = storage_index(*target, index);
+    if (comp.partials && target == &*comp.partials) {
+      for (const AxisUse& use : comp.instances) {
+        if (is_partial(comp, use)) index.push_back(use.axis);
+      }
+    }
+    return index;
+  }
+
+  void add_guards(const PlacedComp& comp, Comp& result) const {
+    for (size_t i = 0; i < comp.guards.size(); ++i) {
+      const bool is_par = axis_kind(comp.comp->axes[i].axis) == AxisKind::kPar;
+      if (comp.guards[i] && is_par) result.guard.push_back(comp.guards[i]);
+    }
+  }
+
+  // Points beyond a red axis contribute the identity. A product of loads that read 0 there is +0,
+  // which changes no sum.
+  Node identity_beyond(const PlacedComp& comp, const Node& value) const {
+    Node inside;
+    for (size_t i = 0; i < comp.guards.size(); ++i) {
+      const bool is_red = axis_kind(comp.comp->axes[i].axis) == AxisKind::kRed;
+      if (comp.guards[i] && is_red) inside = conjunction(inside, comp.guards[i]);
+    }
+    if (!inside) return value;
+    const Op combine = *comp.comp->combine;
+    if (combine == Op::kAdd && value.op() == Op::kMul && is_zero_beyond(comp, value.src(0)) &&
+        is_zero_beyond(comp, value.src(1))) {
+      return value;
+    }
+    return make_expr(Op::kWhere, inside, value, identity_of(combine, value.dtype()));
+  }
+
+  // A load, maybe cast, that gives 0 at all points beyond red axes: gated, or staged with zeros.
+  bool is_zero_beyond(const PlacedComp& comp, Node value) const {
+    while (value.op() == Op::kCast)
+      value = value.src(0);
+    if (value.op() != Op::kLoad) return false;
+    const LoadParts parts = load_parts(value);
+    const bool is_staged =
+        std::any_of(comp.stages.begin(), comp.stages.end(),
+                    [&](const PlacedStage& stage) { return stage.storage.buffer == parts.buffer; });
+    for (size_t i = 0; i < comp.guards.size(); ++i) {
+      const bool is_red = axis_kind(comp.comp->axes[i].axis) == AxisKind::kRed;
+      if (!comp.guards[i] || !is_red) continue;
+      if (is_staged && reads_part_of(comp, parts.index, i)) continue;
+      const bool is_zero = parts.gated && is_const(parts.alt) && const_bits(parts.alt) == 0;
+      if (!is_zero || !has_conjunct(parts.gate, comp.guards[i])) return false;
+    }
+    return true;
+  }
+
+  static bool has_conjunct(const Node& gate, const Node& conjunct) {
+    std::vector<Node> todo{gate};
+    while (!todo.empty()) {
+      const Node node = todo.back();
+      todo.pop_back();
+      if (node == conjunct) return true;
+      if (node.op() == Op::kAnd) todo.insert(todo.end(), node.srcs().begin(), node.srcs().end());
+    }
+    return false;
+  }
+
+  // The index moves with an instance of the axis.
+  static bool reads_part_of(const PlacedComp& comp, std::span<const Node> index, size_t axis) {
+    for (size_t i = 0; i < comp.instances.size(); ++i) {
+      if (static_cast<size_t>(comp.instance_parts[i].axis) != axis) continue;
+      for (const Node& node : index) {
+        if (reads_axis(node, comp.instances[i].axis)) return true;
+      }
+    }
+    return false;
+  }
+
+  // The start of a reduction's tmp where updates go to it directly, in loops over its par axes.
+  void start(const PlacedComp& comp, Body& body) {
+    const auto tmp = placement_.storage.find(comp.comp->dst);
+    if (tmp == placement_.storage.end()) return;
+    const bool is_own = tmp->second.alias.empty();
+    const bool is_tile = comp.acc && comp.acc->buffer == tmp->second.buffer;
+    if (is_own && !is_tile) body.push_back(Stmt{Alloc{comp.comp->dst}});
+    if (!comp.comp->combine || comp.acc || !comp.comp->start) return;
+    Comp first;
+    first.dst = tmp->second.buffer;
+    PlacedExprs exprs(placement_, comp, true);
+    first.index = storage_index(tmp->second, exprs.indices(comp.comp->index));
+    first.value = is_planted(PlantedFault::kReductionStartZero)
+                      ? bits_const(comp.comp->start.dtype(), 0)
+                      : comp.comp->start;
+    for (const AxisUse& use : comp.instances) {
+      if (axis_kind(use.axis) == AxisKind::kPar) first.axes.push_back(use);
+    }
+    if (!tmp->second.is_reg) add_guards(comp, first);
     Body inner;
-    inner.push_back(Stmt{std::move(placed)});
-    for (size_t i = loops.size(); i-- > 0;) {
+    inner.push_back(Stmt{std::move(first)});
+    for (size_t i = comp.loops.size(); i-- > static_cast<size_t>(comp.start_depth);) {
+      if (axis_kind(comp.loops[i].use.axis) != AxisKind::kPar) continue;
       Body outer;
-      outer.push_back(Stmt{For{loops[i].use, loops[i].extent, std::move(inner)}});
+      outer.push_back(Stmt{For{comp.loops[i].use, comp.loops[i].extent, std::move(inner)}});
       inner = std::move(outer);
     }
-    for (Stmt& stmt : inner)
-      body.push_back(std::move(stmt));
+    append_body(body, std::move(inner));
   }
 
-  Cover cover_from_root(const Comp& comp, const Node& axis, const CompPlan& entry) const {
-    if (entry.at == 0) return {};
-    const auto dim = std::find(comp.index.begin(), comp.index.end(), axis);
-    if (dim == comp.index.end()) return {};
-    const Node& root_axis = root_.index[static_cast<size_t>(dim - comp.index.begin())];
-    for (size_t i = 0; i < root_.axes.size(); ++i) {
-      if (root_.axes[i].axis == root_axis) return covers_[static_cast<size_t>(entry.at)][i];
+  // --- accumulators
+  // --------------------------------------------------------------------------------
+
+  std::vector<AxisUse> par_instances(const PlacedComp& comp) const {
+    std::vector<AxisUse> axes;
+    for (const AxisUse& use : comp.instances) {
+      if (axis_kind(use.axis) == AxisKind::kPar) axes.push_back(use);
     }
-    return {};
+    return axes;
   }
 
-  const Kernel& kernel_;
-  const Plan& plan_;
-  Kernel nest_;
-  const Comp& root_;
-  std::vector<std::vector<Cover>> covers_;  // by number of root parts around, by root axis
-  std::unordered_map<int, Tmp> tmps_;
-  std::unordered_map<int, bool> allocated_;
+  // A statement that moves the tile, point by point.
+  Comp tile_statement(const PlacedComp& comp, const Storage& target, const Node& value) {
+    Comp result;
+    result.dst = target.buffer;
+    PlacedExprs exprs(placement_, comp, true);
+    result.index = storage_index(target, exprs.indices(comp.comp->index));
+    result.value = value;
+    result.axes = par_instances(comp);
+    if (!target.is_reg) add_guards(comp, result);
+    return result;
+  }
+
+  Node load_tile(const PlacedComp& comp, const Storage& storage, bool is_guarded) {
+    PlacedExprs exprs(placement_, comp, is_guarded);
+    const std::vector<Node> index = storage_index(storage, exprs.indices(comp.comp->index));
+    const DType dtype = comp.comp->value.dtype();
+    Node gate;
+    for (size_t i = 0; i < comp.guards.size(); ++i) {
+      const bool is_par = axis_kind(comp.comp->axes[i].axis) == AxisKind::kPar;
+      if (comp.guards[i] && is_par && !is_guarded) gate = conjunction(gate, comp.guards[i]);
+    }
+    if (!gate) return make_load(storage.buffer, dtype, index);
+    return make_gated_load(storage.buffer, dtype, index, gate, bits_const(dtype, 0));
+  }
+
+  void open_acc(const PlacedComp& comp, Body& body) {
+    body.push_back(Stmt{Alloc{comp.acc->buffer}});
+    const Storage& target = comp.partials ? *comp.partials : *comp.acc;
+    if (comp.partials) body.push_back(Stmt{Alloc{target.buffer}});
+    const Node first = is_planted(PlantedFault::kReductionStartZero)
+                           ? bits_const(comp.comp->start.dtype(), 0)
+                           : comp.comp->start;
+    Comp start = tile_statement(comp, target, first);
+    if (comp.partials) {
+      for (const AxisUse& use : comp.instances) {
+        if (!is_partial(comp, use)) continue;
+        start.index.push_back(use.axis);
+        start.axes.push_back(use);
+      }
+    }
+    if (!comp.carry) {
+      body.push_back(Stmt{std::move(start)});
+      return;
+    }
+    Body fresh;
+    fresh.push_back(Stmt{std::move(start)});
+    Body reload;
+    reload.push_back(Stmt{tile_statement(comp, target, load_tile(comp, *comp.carry, false))});
+    body.push_back(Stmt{If{at_end(comp, false), std::move(fresh), std::move(reload)}});
+  }
+
+  // The reduce loops outside of the accumulator are in their first, or last, iteration.
+  Node at_end(const PlacedComp& comp, bool is_last) const {
+    Node condition;
+    for (size_t i = 0; i < static_cast<size_t>(comp.plan->acc->depth); ++i) {
+      const PlacedLoop& loop = comp.loops[i];
+      if (axis_kind(loop.use.axis) != AxisKind::kRed) continue;
+      const Node end = is_last ? make_expr(Op::kSub, loop.extent, idx_const(1)) : idx_const(0);
+      condition = conjunction(condition, make_expr(Op::kEq, loop.use.axis, simplify_index(end)));
+    }
+    return condition;
+  }
+
+  void close_acc(const PlacedComp& comp, Body& body) {
+    if (comp.partials) {
+      Combine fold;
+      fold.dst = comp.acc->buffer;
+      fold.src = comp.partials->buffer;
+      fold.op = *comp.comp->combine;
+      PlacedExprs exprs(placement_, comp, true);
+      fold.dst_index = storage_index(*comp.acc, exprs.indices(comp.comp->index));
+      fold.src_index = index_of(comp, &*comp.partials, exprs);
+      for (const AxisUse& use : comp.instances) {
+        const bool is_par = axis_kind(use.axis) == AxisKind::kPar;
+        if (is_par || is_partial(comp, use)) fold.axes.push_back(use);
+      }
+      body.push_back(Stmt{std::move(fold)});
+    }
+    const bool is_finished_here = comp.plan->acc->depth == comp.start_depth;
+    const auto tmp = placement_.storage.find(comp.comp->dst);
+    const bool is_tile = tmp->second.buffer == comp.acc->buffer;
+    Body finished;
+    if (!is_tile) {
+      finished.push_back(Stmt{tile_statement(comp, tmp->second, load_tile(comp, *comp.acc, true))});
+    }
+    if (is_finished_here) append_body(finished, consumers(comp));
+    const bool is_carried_elsewhere = comp.carry && comp.carry->buffer != tmp->second.buffer;
+    if (!is_carried_elsewhere) {
+      append_body(body, std::move(finished));
+      return;
+    }
+    Body carried;
+    carried.push_back(Stmt{tile_statement(comp, *comp.carry, load_tile(comp, *comp.acc, true))});
+    body.push_back(Stmt{If{at_end(comp, true), std::move(finished), std::move(carried)}});
+  }
+
+  // NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
+  Body consumers(const PlacedComp& comp) {
+    Body body;
+    for (const int entry : comp.after)
+      append_body(body, level(placement_.comps[static_cast<size_t>(entry)], 0));
+    return body;
+  }
+
+  Placement placement_;
 };
 
 }  // namespace
 
 Kernel split_root(const Kernel& kernel) {
-  const Comp& root = comp_of(kernel.body.back());
+  const Comp& root = std::get<Comp>(kernel.body.back().node);
   if (!root.combine) return kernel;
   Kernel result = kernel;
   const BufferDecl& out = kernel.buffers[static_cast<size_t>(root.dst)];
@@ -317,7 +515,10 @@ Kernel split_root(const Kernel& kernel) {
 }
 
 Kernel build_nest(const Kernel& kernel, const Plan& plan) {
-  return NestBuilder(kernel, plan).run();
+  Placement placement = place_comps(kernel, plan);
+  TENON_ASSERT(placement.reason.empty(), "build_nest: the plan for '", kernel.name,
+               "' was not checked: ", placement.reason);
+  return NestBuilder(std::move(placement)).run();
 }
 
 }  // namespace tenon

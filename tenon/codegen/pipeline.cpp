@@ -4,6 +4,7 @@
 #include "tenon/base/error.h"
 #include "tenon/codegen/build_nest.h"
 #include "tenon/codegen/choose_index_width.h"
+#include "tenon/codegen/choose_plan.h"
 #include "tenon/codegen/clean_linear.h"
 #include "tenon/codegen/codegen.h"
 #include "tenon/codegen/decompose.h"

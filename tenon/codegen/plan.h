@@ -1,5 +1,6 @@
 // Plan: what is done with each axis of a kernel, as plain data. Found by choose_plan, checked by
-// check_plan, turned into a nest by build_nest; has a text form. SPDX-License-Identifier: MIT
+// check_plan, turned into a nest by build_nest; has a text form (plan_text.h).
+// SPDX-License-Identifier: MIT
 
 #pragma once
 
@@ -13,43 +14,83 @@
 
 namespace tenon {
 
-/// A piece of an axis: axis = step * part + the pieces inside it. Tails are trimmed.
+/// What happens where a part does not divide its axis. Loops are trimmed and instances guarded
+/// unless the plan says otherwise.
+enum class Tail : uint8_t {
+  kNone = 0,
+  kPeel,   ///< of a loop: full tiles, then the last one apart, so that full ones have no guard
+  kClamp,  ///< of a par unroll part: loads read the last valid place again, stores are guarded
+};
+
+/// A piece of an axis. An axis is the sum of step * part over its parts; the steps of one axis
+/// divide each other, the smallest is 1.
 struct Part {
   int axis = 0;            ///< position in Comp::axes
-  Role role = Role::kSeq;  ///< kGrid or kSeq
+  Role role = Role::kSeq;  ///< kGrid, kSeq: loops; kUnroll, kVec: instances
   int64_t step = 1;
+  Tail tail = Tail::kNone;
   friend bool operator==(const Part&, const Part&) = default;
 };
 
-/// How a Comp is placed. The root (the kernel's last Comp) has how == kRoot; every other is
-/// computed `before` the root, inside the first `at` loops of the root, in a buffer that holds the
-/// box of the loops inside.
-enum class How : uint8_t { kRoot, kBefore };
+/// A place: inside the first `depth` loops of a comp, and inside all that stands around it.
+struct LoopPlace {
+  int comp = 0;
+  int depth = 0;
+  friend bool operator==(const LoopPlace&, const LoopPlace&) = default;
+};
+
+/// The register tile of a reduction: made inside the first `depth` loops of its comp, updated by
+/// the loops inside, then folded and handed on.
+struct Acc {
+  int depth = 0;
+  /// Unroll parts of red axes have an accumulator each (vec parts always have).
+  bool has_partials = true;
+  /// Reduce loops stand outside: the tile is reloaded from, and stored to, this output buffer (the
+  /// comp's tmp has no memory of its own then).
+  std::optional<int> carry_in;
+  friend bool operator==(const Acc&, const Acc&) = default;
+};
+
+/// A copy of the box of one operand that the body of a loop reads, in group memory.
+struct Stage {
+  int buffer = 0;
+  int depth = 0;                   ///< made inside the first `depth` loops of the comp
+  std::vector<LayoutPart> layout;  ///< of the copy; empty: row-major
+  friend bool operator==(const Stage&, const Stage&) = default;
+};
+
+/// How a comp is placed: the root's axes are dealt and looped over first; a producer stands
+/// `before` what reads it and computes the box that the body there reads; a consumer stands `after`
+/// a reduction and computes from the box that is finished there.
+enum class How : uint8_t { kRoot, kBefore, kAfter };
 
 struct CompPlan {
   int comp = 0;  ///< position in Kernel::body
   How how = How::kRoot;
-  int at = 0;               ///< kBefore: number of root loops (parts) around it
-  std::vector<Part> parts;  ///< loops, outer to inner. kBefore: only those that `at` does not cover
+  LoopPlace at;             ///< of a placed comp of an earlier entry; unused for the root
+  std::vector<Part> parts;  ///< outer to inner: grid parts, loops, instances. Axes that the place
+                            ///< fixes to one value have none
+  std::optional<Acc> acc;   ///< of a reduction; none: updates go to the buffer itself
+  std::vector<Stage> stages;
+  std::optional<int>
+      keep;  ///< kBefore: the tmp lies in this output buffer, where its reader writes
+  StoreKind store = StoreKind::kNormal;
   friend bool operator==(const CompPlan&, const CompPlan&) = default;
+
+  /// Number of parts that are loops; they come first.
+  int num_loops() const;
 };
 
 struct Plan {
-  std::vector<CompPlan> comps;  ///< in the order of Kernel::body
+  std::vector<CompPlan> comps;  ///< in the order of placing; the root is first
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
-std::string to_text(const Plan& plan, const Kernel& kernel);
-
-/// Extent per dim of the part of comp `number`'s buffer that is alive at once: 1 where the loops
-/// around it fix the dim.
-std::vector<int64_t> producer_box(const Kernel& kernel, const Plan& plan, int number);
+inline bool is_loop(Role role) {
+  return role == Role::kGrid || role == Role::kSeq;
+}
 
 /// Why the plan does not fit; empty: it does.
 std::optional<std::string> check_plan(const Kernel& kernel, const Plan& plan, const Target& target);
-
-/// Loops in order: the outer axes of the root are dealt over groups, every reduction is computed in
-/// a register where its value is used. Before: the root has no reduce axes (see split_root).
-Plan choose_plan(const Kernel& kernel, const Target& target);
 
 }  // namespace tenon

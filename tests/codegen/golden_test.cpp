@@ -6,7 +6,9 @@
 
 #include "tenon/base/error.h"
 #include "tenon/codegen/build_nest.h"
+#include "tenon/codegen/choose_plan.h"
 #include "tenon/codegen/codegen.h"
+#include "tenon/codegen/plan_text.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/linear_text.h"
 #include "tests/support/golden.h"

@@ -5,9 +5,13 @@
 
 #include <cstdio>
 
+#include "tenon/base/error.h"
 #include "tenon/base/settings.h"
+#include "tenon/base/text.h"
 #include "tenon/codegen/build_nest.h"
+#include "tenon/codegen/choose_plan.h"
 #include "tenon/codegen/codegen.h"
+#include "tenon/codegen/plan_text.h"
 #include "tenon/ir/eval_linear.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/linear_text.h"
@@ -48,7 +52,11 @@ std::string first_wrong_pass(const Kernel& kernel, const Plan& plan, KernelMemor
     eval_linear(program, memory.program_arguments(program.signature));
     judge(pass, to_text(program));
   };
-  lower_kernel(kernel, scalar_target(), options);
+  try {
+    lower_kernel(kernel, scalar_target(), options);
+  } catch (const Error& error) {
+    wrong = concat("thrown: ", error.what());
+  }
   return wrong;
 }
 

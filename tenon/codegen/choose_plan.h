@@ -1,0 +1,16 @@
+// Which Plan a kernel gets. Pass 2 of docs/ir.md. SPDX-License-Identifier: MIT
+
+#pragma once
+
+#include "tenon/codegen/plan.h"
+
+namespace tenon {
+
+/// Before: the root has no reduce axes (see split_root).
+Plan choose_plan(const Kernel& kernel, const Target& target);
+
+/// Scalars, loops in order: the outer axes of the root are dealt over groups, every reduction is
+/// computed in a register where its value is used. What TENON_PLAN=simple takes.
+Plan simple_plan(const Kernel& kernel, const Target& target);
+
+}  // namespace tenon

@@ -1,0 +1,959 @@
+// SPDX-License-Identifier: MIT
+
+#include "tenon/codegen/placement.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "tenon/base/error.h"
+#include "tenon/base/planted_fault.h"
+#include "tenon/base/text.h"
+#include "tenon/rules/affine.h"
+#include "tenon/rules/bounds.h"
+#include "tenon/rules/simplify_index.h"
+
+namespace tenon {
+namespace {
+
+constexpr int kMaxGridDims = 3;
+
+/// Thrown and caught in this file: why there is no placement.
+struct Refusal {
+  std::string reason;
+};
+
+template <class... Parts>
+[[noreturn]] void refuse(const Parts&... parts) {
+  throw Refusal{concat(parts...)};
+}
+
+bool has_node(const Node& expr, const std::unordered_set<const void*>& wanted) {
+  for (const Node& node : topological_order(std::span(&expr, 1))) {
+    if (wanted.contains(node.id())) return true;
+  }
+  return false;
+}
+
+std::vector<Node> loads_of(const Comp& comp, int buffer) {
+  std::vector<Node> roots{comp.value};
+  roots.insert(roots.end(), comp.guard.begin(), comp.guard.end());
+  std::vector<Node> loads;
+  for (const Node& node : topological_order(roots)) {
+    if (node.op() == Op::kLoad && load_parts(node).buffer == buffer) loads.push_back(node);
+  }
+  return loads;
+}
+
+int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+class Placer {
+ public:
+  Placer(const Kernel& kernel, const Plan& plan) : kernel_(kernel), plan_(plan) {}
+
+  Placement run() {
+    Placement& result = result_;
+    open_nest();
+    try {
+      if (plan_.comps.size() != kernel_.body.size()) refuse("the plan must name every comp once");
+      check_entries();
+      for (size_t i = 0; i < plan_.comps.size(); ++i)
+        place(static_cast<int>(i));
+      for (size_t i = 0; i < plan_.comps.size(); ++i)
+        finish(static_cast<int>(i));
+      place_grid();
+    } catch (Refusal& refusal) {
+      result.reason = std::move(refusal.reason);
+    }
+    return std::move(result);
+  }
+
+  // The ranges of the last entry, whose parts are not known yet.
+  std::optional<std::vector<AxisRange>> ranges_of_last() {
+    open_nest();
+    try {
+      check_entries();
+      for (size_t i = 0; i + 1 < plan_.comps.size(); ++i)
+        place(static_cast<int>(i));
+      return find_ranges(static_cast<int>(plan_.comps.size()) - 1).ranges;
+    } catch (const Refusal&) {
+      return std::nullopt;
+    }
+  }
+
+ private:
+  void open_nest() {
+    result_.nest = kernel_;
+    result_.nest.body.clear();
+    result_.nest.axis_names.clear();
+    result_.nest.is_nest = true;
+    result_.comps.resize(plan_.comps.size());
+    entry_of_.assign(kernel_.body.size(), -1);
+  }
+
+  // --- what the entries say
+  // ------------------------------------------------------------------------
+
+  const Comp& comp_of(int number) const {
+    return std::get<Comp>(kernel_.body[static_cast<size_t>(number)].node);
+  }
+
+  void check_entries() {
+    for (size_t i = 0; i < plan_.comps.size(); ++i) {
+      const CompPlan& entry = plan_.comps[i];
+      if (entry.comp < 0 || static_cast<size_t>(entry.comp) >= kernel_.body.size()) {
+        refuse("there is no comp ", entry.comp);
+      }
+      int& known = entry_of_[static_cast<size_t>(entry.comp)];
+      if (known >= 0) refuse("comp ", entry.comp, " is named twice");
+      if ((entry.how == How::kRoot) != (i == 0))
+        refuse("the first entry is the root, and no other");
+      if (i > 0) {
+        const int around = entry.at.comp;
+        if (around < 0 || static_cast<size_t>(around) >= kernel_.body.size() ||
+            entry_of_[static_cast<size_t>(around)] < 0) {
+          refuse("comp ", entry.comp, " is placed at a comp that has no place yet");
+        }
+        const CompPlan& at =
+            plan_.comps[static_cast<size_t>(entry_of_[static_cast<size_t>(around)])];
+        if (entry.at.depth < 0 || entry.at.depth > at.num_loops()) {
+          refuse("comp ", entry.comp, " is placed inside ", entry.at.depth, " of ", at.num_loops(),
+                 " loops");
+        }
+      }
+      known = static_cast<int>(i);
+      check_parts(entry);
+    }
+  }
+
+  void check_parts(const CompPlan& entry) const {
+    const Comp& comp = comp_of(entry.comp);
+    bool has_instance = false;
+    bool has_seq = false;
+    int num_grid = 0;
+    int num_vec = 0;
+    for (const Part& part : entry.parts) {
+      if (part.axis < 0 || static_cast<size_t>(part.axis) >= comp.axes.size()) {
+        refuse("comp ", entry.comp, " has no axis ", part.axis);
+      }
+      if (part.step < 1) refuse("a step of axis ", part.axis, " is ", part.step);
+      const AxisKind kind = axis_kind(comp.axes[static_cast<size_t>(part.axis)].axis);
+      if (kind == AxisKind::kScan) refuse("scan axes have no loop form yet");
+      if (is_loop(part.role)) {
+        if (has_instance) refuse("loops must stand outside of unroll and vec parts");
+        if (part.role == Role::kGrid) {
+          if (entry.how != How::kRoot || kind != AxisKind::kPar) {
+            refuse("axis ", part.axis, " of comp ", entry.comp, " cannot be dealt over groups");
+          }
+          if (has_seq) refuse("grid parts must come first");
+          if (++num_grid > kMaxGridDims) refuse("more than ", kMaxGridDims, " grid dimensions");
+        } else {
+          has_seq = true;
+        }
+      } else if (part.role == Role::kUnroll || part.role == Role::kVec) {
+        has_instance = true;
+        if (part.role == Role::kVec && ++num_vec > 1) {
+          refuse("comp ", entry.comp, " has more than one vec part");
+        }
+        if (part.role == Role::kVec && part.step != 1) refuse("a vec part has step 1");
+      } else {
+        refuse("parts are grid, seq, unroll or vec");
+      }
+      if (part.tail == Tail::kPeel && part.role != Role::kSeq) refuse("only loops are peeled");
+      if (part.tail == Tail::kClamp && (part.role != Role::kUnroll || kind != AxisKind::kPar)) {
+        refuse("only par unroll parts are clamped");
+      }
+    }
+  }
+
+  // --- places
+  // --------------------------------------------------------------------------------------
+
+  PlacedComp& placed(int number) {
+    return result_.comps[static_cast<size_t>(entry_of_[static_cast<size_t>(number)])];
+  }
+  // Named by the plan so far, and placed.
+  bool has_place(int number) {
+    const int entry = entry_of_[static_cast<size_t>(number)];
+    return entry >= 0 && result_.comps[static_cast<size_t>(entry)].plan != nullptr;
+  }
+
+  // Axes of the loops that stand around the place.
+  std::unordered_set<const void*> loops_around(LoopPlace place) {
+    std::unordered_set<const void*> axes;
+    for (bool is_root = false; !is_root;) {
+      const PlacedComp& comp = placed(place.comp);
+      for (int i = 0; i < place.depth; ++i)
+        axes.insert(comp.loops[static_cast<size_t>(i)].use.axis.id());
+      is_root = comp.plan->how == How::kRoot;
+      place = comp.plan->at;
+    }
+    return axes;
+  }
+
+  bool is_inside(int number, LoopPlace place) {
+    for (;;) {
+      if (number == place.comp) return true;
+      const PlacedComp& comp = placed(number);
+      if (comp.plan->how == How::kRoot) return false;
+      if (comp.plan->at.comp == place.comp) return comp.plan->at.depth >= place.depth;
+      number = comp.plan->at.comp;
+    }
+  }
+
+  std::vector<std::pair<Node, Node>> axis_values(const PlacedComp& comp) const {
+    std::vector<std::pair<Node, Node>> values;
+    for (size_t i = 0; i < comp.exprs.size(); ++i)
+      values.emplace_back(comp.comp->axes[i].axis, comp.exprs[i]);
+    return values;
+  }
+
+  // The values that `index`, an expression of loops and instances, takes while the loops `outer`
+  // stand still; nothing if it is not affine in the others.
+  std::optional<AxisRange> range_of(const Node& index,
+                                    const std::unordered_set<const void*>& outer) {
+    const auto form = to_affine(simplify_index(index), order_);
+    if (!form) return std::nullopt;
+    AffineForm base;
+    base.offset = form->offset;
+    AxisRange range;
+    range.length = 1;
+    for (const AffineTerm& term : form->terms) {
+      const bool is_axis = term.node.op() == Op::kAxis;
+      if (is_axis && !outer.contains(term.node.id())) {
+        const int64_t reach = axis_extent(term.node) - 1;
+        range.length += std::abs(term.coefficient) * reach;
+        if (term.coefficient < 0) base.offset += term.coefficient * reach;
+        continue;
+      }
+      if (!is_axis) {
+        for (const Node& node : topological_order(std::span(&term.node, 1))) {
+          const bool is_inner = node.op() == Op::kAxis && !outer.contains(node.id());
+          if (is_inner || node.op() == Op::kLoad) return std::nullopt;
+        }
+      }
+      base.terms.push_back(term);
+    }
+    range.base = to_node(base);
+    range.is_bound = true;
+    return range;
+  }
+
+  static AxisRange whole(int64_t extent) { return {idx_const(0), extent, false, true}; }
+
+  // The smallest range that holds both; nothing if their distance is not known.
+  std::optional<AxisRange> hull(const AxisRange& a, const AxisRange& b) const {
+    const Node distance = simplify_index(make_expr(Op::kSub, b.base, a.base));
+    if (!is_const(distance)) return std::nullopt;
+    const int64_t shift = idx_value(distance);
+    AxisRange range = a;
+    if (shift < 0) range.base = b.base;
+    range.length = std::max(a.length, b.length + shift) - std::min<int64_t>(0, shift);
+    return range;
+  }
+
+  // A range inside 0 .. extent - 1 or running over its end, else the whole.
+  AxisRange settled(std::optional<AxisRange> range, int64_t extent) {
+    if (!range || range->length >= extent || bounds(range->base).min < 0) return whole(extent);
+    const auto form = to_affine(range->base, order_);
+    const int64_t step = form ? coefficient_gcd(*form) : 1;
+    const bool is_aligned = form && step % range->length == 0 && form->offset % range->length == 0;
+    const bool is_inside = bounds(range->base).max + range->length <= extent;
+    range->is_exact = is_inside || (is_aligned && extent % range->length == 0);
+    return *range;
+  }
+
+  // What of the tmp's dims is read inside the place.
+  std::vector<AxisRange> box_read(int buffer, LoopPlace place, int writer) {
+    const BufferDecl& decl = kernel_.buffers[static_cast<size_t>(buffer)];
+    const auto outer = loops_around(place);
+    std::vector<std::optional<AxisRange>> ranges(decl.dims.size());
+    std::vector<bool> is_known(decl.dims.size(), false);
+    for (size_t number = 0; number < kernel_.body.size(); ++number) {
+      if (static_cast<int>(number) == writer) continue;
+      const std::vector<Node> loads = loads_of(comp_of(static_cast<int>(number)), buffer);
+      if (loads.empty()) continue;
+      if (!has_place(static_cast<int>(number))) {
+        refuse("a reader of comp ", writer, " has no place yet");
+      }
+      const PlacedComp& reader = placed(static_cast<int>(number));
+      if (!is_inside(static_cast<int>(number), place)) {
+        refuse("comp ", number, " reads comp ", writer, " outside of its place");
+      }
+      const auto values = axis_values(reader);
+      for (const Node& load : loads) {
+        for (size_t dim = 0; dim < decl.dims.size(); ++dim) {
+          const auto range = range_of(substitute(load_parts(load).index[dim], values), outer);
+          if (!is_known[dim]) {
+            ranges[dim] = range;
+            is_known[dim] = true;
+          } else if (ranges[dim]) {
+            ranges[dim] = range ? hull(*ranges[dim], *range) : std::nullopt;
+          }
+        }
+      }
+    }
+    std::vector<AxisRange> box;
+    for (size_t dim = 0; dim < decl.dims.size(); ++dim)
+      box.push_back(settled(ranges[dim], decl.dims[dim]));
+    return box;
+  }
+
+  // The comp writes each dim with an axis of its own (or it has one element).
+  bool writes_by_axes(const Comp& comp) const {
+    for (size_t dim = 0; dim < comp.index.size(); ++dim) {
+      const Node& index = comp.index[dim];
+      const int64_t extent = kernel_.buffers[static_cast<size_t>(comp.dst)].dims[dim];
+      if (extent == 1 && is_const(index)) continue;
+      const bool is_axis = index.op() == Op::kAxis && axis_kind(index) == AxisKind::kPar &&
+                           axis_extent(index) == extent &&
+                           std::count(comp.index.begin(), comp.index.end(), index) == 1;
+      if (!is_axis) return false;
+    }
+    return true;
+  }
+
+  static size_t axis_number(const Comp& comp, const Node& axis) {
+    for (size_t i = 0; i < comp.axes.size(); ++i) {
+      if (comp.axes[i].axis == axis) return i;
+    }
+    return comp.axes.size();
+  }
+
+  // --- placing
+  // -------------------------------------------------------------------------------------
+
+  PlacedComp& find_ranges(int entry) {
+    PlacedComp& comp = result_.comps[static_cast<size_t>(entry)];
+    const CompPlan& plan = plan_.comps[static_cast<size_t>(entry)];
+    const Comp& source = comp_of(plan.comp);
+    comp.comp = &source;
+    for (const AxisUse& use : source.axes)
+      comp.ranges.push_back(whole(axis_extent(use.axis)));
+    if (plan.how == How::kBefore) place_before(comp, plan);
+    if (plan.how == How::kAfter) place_after(comp, plan);
+    comp.plan = &plan;
+    return comp;
+  }
+
+  void place(int entry) {
+    PlacedComp& comp = find_ranges(entry);
+    const CompPlan& plan = *comp.plan;
+    const Comp& source = *comp.comp;
+    if (plan.how != How::kRoot) {
+      PlacedComp& around = placed(plan.at.comp);
+      (plan.how == How::kBefore ? around.before : around.after).push_back(entry);
+    }
+    for (const Part& part : plan.parts) {
+      if (is_loop(part.role)) {
+        comp.loops.push_back({{Node(), part.role, 0}, Node(), part});
+      } else {
+        comp.instance_parts.push_back(part);
+        comp.instances.push_back({Node(), part.role, 0});
+      }
+    }
+    for (size_t axis = 0; axis < source.axes.size(); ++axis)
+      open_axis(comp, axis);
+  }
+
+  void place_before(PlacedComp& comp, const CompPlan& plan) {
+    const Comp& source = *comp.comp;
+    const BufferDecl& tmp = kernel_.buffers[static_cast<size_t>(source.dst)];
+    if (tmp.access != BufferAccess::kTmp) refuse("comp ", plan.comp, " writes no tmp");
+    std::vector<AxisRange> box = box_read(source.dst, plan.at, plan.comp);
+    if (!writes_by_axes(source)) {
+      for (size_t dim = 0; dim < box.size(); ++dim)
+        box[dim] = whole(tmp.dims[dim]);
+    }
+    for (size_t dim = 0; dim < box.size(); ++dim) {
+      const size_t axis = axis_number(source, source.index[dim]);
+      if (axis < source.axes.size()) comp.ranges[axis] = box[dim];
+    }
+    boxes_[source.dst] = std::move(box);
+  }
+
+  // The axes with which it reads the reduction's tmp run over what is finished at the place.
+  void place_after(PlacedComp& comp, const CompPlan& plan) {
+    const Comp& source = *comp.comp;
+    const PlacedComp& reduction = placed(plan.at.comp);
+    const int buffer = reduction.comp->dst;
+    if (!reduction.comp->combine) refuse("comp ", plan.comp, " is placed after no reduction");
+    if (!writes_by_axes(*reduction.comp)) {
+      refuse("comp ", plan.at.comp, " does not write its tmp by its axes");
+    }
+    const std::vector<AxisRange> box = own_box(reduction, plan.at.depth);
+    const std::vector<Node> loads = loads_of(source, buffer);
+    if (loads.empty()) refuse("comp ", plan.comp, " does not read comp ", plan.at.comp);
+    for (const Node& load : loads) {
+      for (size_t dim = 0; dim < box.size(); ++dim) {
+        const Node& index = load_parts(load).index[dim];
+        if (is_const(index) && box[dim].length == 1 && !box[dim].is_bound) continue;
+        const size_t axis = axis_number(source, index);
+        if (axis == source.axes.size() || axis_kind(index) != AxisKind::kPar) {
+          refuse("comp ", plan.comp, " does not read comp ", plan.at.comp, " by its axes");
+        }
+        AxisRange& range = comp.ranges[axis];
+        if (range.is_bound && !(range.base == box[dim].base && range.length == box[dim].length)) {
+          refuse("comp ", plan.comp, " reads comp ", plan.at.comp, " at two places");
+        }
+        range = box[dim];
+      }
+    }
+  }
+
+  // What the comp writes inside its first `depth` loops, by dim of its buffer.
+  std::vector<AxisRange> own_box(const PlacedComp& comp, int depth) {
+    const BufferDecl& decl = kernel_.buffers[static_cast<size_t>(comp.comp->dst)];
+    const auto outer = loops_around({comp.plan->comp, depth});
+    const auto values = axis_values(comp);
+    std::vector<AxisRange> box;
+    for (size_t dim = 0; dim < decl.dims.size(); ++dim) {
+      box.push_back(
+          settled(range_of(substitute(comp.comp->index[dim], values), outer), decl.dims[dim]));
+    }
+    return box;
+  }
+
+  // Loops and instances of one axis, its value and its guard.
+  void open_axis(PlacedComp& comp, size_t axis) {
+    const Comp& source = *comp.comp;
+    const Node& node = source.axes[axis].axis;
+    const AxisRange& range = comp.ranges[axis];
+    const int64_t extent = axis_extent(node);
+    std::vector<Opened> parts = parts_of(comp, axis);
+    check_steps(comp, axis, parts);
+    const std::string name = kernel_.axis_names[static_cast<size_t>(axis_id(node))];
+    Node value = range.base;
+    Node local = idx_const(0);
+    int64_t left = std::max<int64_t>(range.length, 1);
+    int64_t reach = left;  // what the instances run through
+    bool is_exact = range.is_exact;
+    bool is_trimmed = true;
+    bool is_clamped = false;
+    size_t latest = 0;
+    for (const Opened& opened : parts) {
+      const Part& part = *opened.part;
+      const int64_t count = ceil_div(left, part.step);
+      is_exact = is_exact && (left % part.step == 0);
+      const bool is_grid = part.role == Role::kGrid;
+      const Node use = result_.nest.add_axis(
+          concat(is_grid ? "g" : "", name, "_", result_.nest.axis_names.size()), count,
+          axis_kind(node));
+      if (opened.loop != nullptr) {
+        is_trimmed = is_trimmed && opened.place >= latest;
+        latest = opened.place;
+        opened.loop->use.axis = use;
+        opened.loop->extent = idx_const(count);
+        if (!is_exact && is_trimmed && !is_grid && count > 1) {
+          opened.loop->extent = trimmed(count, value, extent, part.step);
+        }
+        reach = part.step;
+      } else {
+        opened.instance->axis = use;
+        is_clamped = is_clamped || part.tail == Tail::kClamp;
+      }
+      const bool is_long = is_planted(PlantedFault::kPartStepLong) && part.step > 1;
+      value = plus(value, times(use, part.step + (is_long ? 1 : 0)));
+      local = plus(local, times(use, part.step));
+      left = part.step;
+    }
+    comp.exprs.push_back(value);
+    const bool divides = is_trimmed && extent % reach == 0 && is_multiple(range.base, reach);
+    const bool needs_guard = !is_exact && !(is_trimmed && reach == 1) && !divides &&
+                             !is_planted(PlantedFault::kTailNotTrimmed);
+    comp.guards.push_back(needs_guard ? make_expr(Op::kLt, value, idx_const(extent)) : Node());
+    comp.clamped.push_back(
+        needs_guard && is_clamped ? make_expr(Op::kMin, value, idx_const(extent - 1)) : value);
+  }
+
+  struct Opened {
+    const Part* part;
+    PlacedLoop* loop;
+    AxisUse* instance;
+    size_t place;
+  };
+
+  // By falling step.
+  static std::vector<Opened> parts_of(PlacedComp& comp, size_t axis) {
+    std::vector<Opened> parts;
+    for (size_t i = 0; i < comp.loops.size(); ++i) {
+      PlacedLoop& loop = comp.loops[i];
+      if (static_cast<size_t>(loop.part.axis) == axis) parts.push_back({&loop.part, &loop, {}, i});
+    }
+    for (size_t i = 0; i < comp.instances.size(); ++i) {
+      const Part& part = comp.instance_parts[i];
+      if (static_cast<size_t>(part.axis) == axis) {
+        parts.push_back({&part, nullptr, &comp.instances[i], comp.loops.size() + i});
+      }
+    }
+    std::stable_sort(parts.begin(), parts.end(),
+                     [](const Opened& a, const Opened& b) { return a.part->step > b.part->step; });
+    return parts;
+  }
+
+  void check_steps(const PlacedComp& comp, size_t axis, const std::vector<Opened>& parts) const {
+    const int number = comp.plan->comp;
+    const AxisRange& range = comp.ranges[axis];
+    if (parts.empty()) {
+      if (range.length > 1) refuse("axis ", axis, " of comp ", number, " is not covered");
+      return;
+    }
+    if (range.is_bound && range.length == 1) {
+      refuse("axis ", axis, " of comp ", number, " is fixed by its place");
+    }
+    if (parts.back().part->step != 1) {
+      refuse("axis ", axis, " of comp ", number, " is not covered down to step 1");
+    }
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const int64_t step = parts[i].part->step;
+      const bool is_bad =
+          i > 0 && (parts[i - 1].part->step == step || parts[i - 1].part->step % step != 0);
+      if (is_bad) {
+        refuse("step ", step, " of axis ", axis, " of comp ", number,
+               " does not divide the step around it");
+      }
+      if (range.is_bound && range.length % step != 0) {
+        refuse("step ", step, " of axis ", axis, " of comp ", number, " does not divide its ",
+               range.length, " values");
+      }
+    }
+  }
+
+  bool is_multiple(const Node& base, int64_t step) {
+    const auto form = to_affine(base, order_);
+    return form && coefficient_gcd(*form) % step == 0 && form->offset % step == 0;
+  }
+
+  static Node plus(const Node& a, const Node& b) {
+    return simplify_index(make_expr(Op::kAdd, a, b));
+  }
+  static Node times(const Node& a, int64_t factor) {
+    return simplify_index(make_expr(Op::kMul, a, idx_const(factor)));
+  }
+
+  // ceil((extent - base) / step), at most count.
+  static Node trimmed(int64_t count, const Node& base, int64_t extent, int64_t step) {
+    if (is_planted(PlantedFault::kTailNotTrimmed)) return idx_const(count);
+    const Node rest = make_expr(Op::kSub, idx_const(extent + step - 1), base);
+    const Node left = make_expr(Op::kFloorDiv, rest, idx_const(step));
+    return simplify_index(make_expr(Op::kMin, idx_const(count), left));
+  }
+
+  // The innermost grid part is dimension 0, so neighbouring groups touch neighbouring memory.
+  void place_grid() {
+    PlacedComp& root = result_.comps.front();
+    size_t num_grid = 0;
+    while (num_grid < root.loops.size() && root.loops[num_grid].part.role == Role::kGrid)
+      ++num_grid;
+    for (size_t i = num_grid; i-- > 0;) {
+      root.loops[i].use.dim = static_cast<int>(num_grid - 1 - i);
+      result_.nest.grid.push_back(root.loops[i].use);
+    }
+  }
+
+  // --- where tmps lie
+  // ------------------------------------------------------------------------------
+
+  void finish(int entry) {
+    PlacedComp& comp = result_.comps[static_cast<size_t>(entry)];
+    const Comp& source = *comp.comp;
+    const auto by_comp = [this](int a, int b) {
+      return plan_.comps[static_cast<size_t>(a)].comp < plan_.comps[static_cast<size_t>(b)].comp;
+    };
+    std::sort(comp.before.begin(), comp.before.end(), by_comp);
+    std::sort(comp.after.begin(), comp.after.end(), by_comp);
+    add_stages(comp);
+    const bool is_tmp =
+        kernel_.buffers[static_cast<size_t>(source.dst)].access == BufferAccess::kTmp;
+    if (!is_tmp) {
+      if (source.combine) refuse("comp ", comp.plan->comp, " combines into a parameter");
+      if (comp.plan->how == How::kBefore) refuse("comp ", comp.plan->comp, " writes no tmp");
+      return;
+    }
+    if (comp.plan->how == How::kRoot && comp.after.empty()) {
+      refuse("the root writes a tmp and nothing stands after it");
+    }
+    settle_start(comp);
+    check_finished(comp);
+    Storage storage = tmp_storage(comp);
+    if (source.combine && comp.plan->acc) {
+      add_acc(comp, storage);
+    } else {
+      declare(source.dst, storage);
+      result_.storage[source.dst] = std::move(storage);
+    }
+  }
+
+  void settle_start(PlacedComp& comp) {
+    comp.start_depth = 0;
+    for (const int after : comp.after) {
+      const int depth = plan_.comps[static_cast<size_t>(after)].at.depth;
+      if (after != comp.after.front() && depth != comp.start_depth) {
+        refuse("all that stands after comp ", comp.plan->comp, " must stand at one place");
+      }
+      comp.start_depth = depth;
+    }
+    if (comp.after.empty()) return;
+    for (size_t i = static_cast<size_t>(comp.start_depth); i < comp.loops.size(); ++i) {
+      if (comp.loops[i].part.role == Role::kGrid) {
+        refuse("what stands after the root must stand inside its grid");
+      }
+    }
+    for (size_t number = 0; number < kernel_.body.size(); ++number) {
+      if (static_cast<int>(number) == comp.plan->comp) continue;
+      if (loads_of(comp_of(static_cast<int>(number)), comp.comp->dst).empty()) continue;
+      const LoopPlace place{comp.plan->comp, comp.start_depth};
+      const bool is_there = std::any_of(comp.after.begin(), comp.after.end(), [&](int after) {
+        const int reader = plan_.comps[static_cast<size_t>(after)].comp;
+        return reader == static_cast<int>(number) ||
+               is_inside(static_cast<int>(number), {reader, 0});
+      });
+      if (!is_there || !is_inside(static_cast<int>(number), place)) {
+        refuse("comp ", number, " reads comp ", comp.plan->comp, " and does not stand after it");
+      }
+    }
+  }
+
+  // The box of the tmp that is alive at once.
+  Storage tmp_storage(PlacedComp& comp) {
+    const int buffer = comp.comp->dst;
+    Storage storage;
+    storage.buffer = buffer;
+    storage.box = comp.after.empty() ? boxes_.at(buffer) : own_box(comp, comp.start_depth);
+    if (comp.plan->keep) {
+      if (!is_in_group(comp)) refuse("comp ", comp.plan->comp, " is kept by several groups");
+      return alias(comp, *comp.plan->keep);
+    }
+    const LoopPlace place =
+        comp.after.empty() ? comp.plan->at : LoopPlace{comp.plan->comp, comp.start_depth};
+    const auto outer = loops_around(place);
+    widen(storage, comp, comp.comp->index, outer);
+    for (size_t number = 0; number < kernel_.body.size(); ++number) {
+      const PlacedComp& reader = placed(static_cast<int>(number));
+      for (const Node& load : loads_of(*reader.comp, buffer))
+        widen(storage, reader, load_parts(load).index, outer);
+    }
+    storage.is_reg = fits_registers(comp, storage);
+    return storage;
+  }
+
+  // All loops over groups stand around the comp, so each of its points belongs to one.
+  bool is_in_group(const PlacedComp& comp) {
+    const PlacedComp* outer = &comp;
+    int depth = 0;
+    while (outer->plan->how != How::kRoot) {
+      depth = outer->plan->at.depth;
+      outer = &placed(outer->plan->at.comp);
+    }
+    return depth >= std::count_if(outer->loops.begin(), outer->loops.end(),
+                                  [](const auto& loop) { return loop.part.role == Role::kGrid; });
+  }
+
+  // Instances may run beyond the box; their places are part of the storage.
+  void widen(Storage& storage, const PlacedComp& comp, std::span<const Node> index,
+             const std::unordered_set<const void*>& outer) {
+    const auto values = axis_values(comp);
+    for (size_t dim = 0; dim < index.size(); ++dim) {
+      const auto range = range_of(substitute(index[dim], values), outer);
+      AxisRange& box = storage.box[dim];
+      if (range && range->base == box.base) box.length = std::max(box.length, range->length);
+    }
+  }
+
+  bool fits_registers(const PlacedComp& comp, const Storage& storage) {
+    if (num_elements(storage) == 1) return true;
+    if (num_elements(storage) > kMaxRegElements) return false;
+    if (comp.comp->combine && !comp.plan->acc && !comp.loops.empty()) {
+      // Its start runs over loops of its own.
+      for (size_t i = static_cast<size_t>(comp.start_depth); i < comp.loops.size(); ++i) {
+        if (axis_kind(comp.loops[i].use.axis) == AxisKind::kPar) return false;
+      }
+    }
+    if (!is_by_instances(comp, comp.comp->index, storage)) return false;
+    const int64_t lanes = vec_lanes(comp, comp.comp->index);
+    for (size_t number = 0; number < kernel_.body.size(); ++number) {
+      if (static_cast<int>(number) == comp.plan->comp) continue;
+      const PlacedComp& reader = placed(static_cast<int>(number));
+      for (const Node& load : loads_of(*reader.comp, storage.buffer)) {
+        const std::span<const Node> index = load_parts(load).index;
+        if (!is_by_instances(reader, index, storage)) return false;
+        if (vec_lanes(reader, index) != lanes) return false;
+      }
+    }
+    return true;
+  }
+
+  // How many elements of a register buffer one instance with this index takes.
+  int64_t vec_lanes(const PlacedComp& comp, std::span<const Node> index) const {
+    const auto values = axis_values(comp);
+    for (const AxisUse& use : comp.instances) {
+      if (use.role != Role::kVec) continue;
+      for (const Node& part : index) {
+        if (has_node(substitute(part, values), {use.axis.id()})) return axis_extent(use.axis);
+      }
+    }
+    return 1;
+  }
+
+  bool is_by_instances(const PlacedComp& comp, std::span<const Node> index,
+                       const Storage& storage) {
+    const auto values = axis_values(comp);
+    std::unordered_set<const void*> own;
+    for (const AxisUse& use : comp.instances)
+      own.insert(use.axis.id());
+    for (size_t dim = 0; dim < index.size(); ++dim) {
+      if (storage.box[dim].length == 1) continue;
+      const Node local = simplify_index(
+          make_expr(Op::kSub, substitute(index[dim], values), storage.box[dim].base));
+      const auto form = to_affine(local, order_);
+      if (!form) return false;
+      for (const AffineTerm& term : form->terms) {
+        if (!own.contains(term.node.id())) return false;
+      }
+    }
+    return true;
+  }
+
+  static int64_t num_elements(const Storage& storage) {
+    int64_t count = 1;
+    for (const AxisRange& range : storage.box)
+      count *= range.length;
+    return count;
+  }
+
+  // Gives the tmp's buffer the box as its dims.
+  void declare(int buffer, const Storage& storage) {
+    if (!storage.alias.empty()) return;
+    BufferDecl& decl = result_.nest.buffers[static_cast<size_t>(buffer)];
+    for (size_t dim = 0; dim < decl.dims.size(); ++dim)
+      decl.dims[dim] = storage.box[dim].length;
+    decl.scope = storage.is_reg ? Scope::kReg : Scope::kGroup;
+  }
+
+  // The tmp in the output that its one reader writes at the place where it reads.
+  Storage alias(const PlacedComp& comp, int output) {
+    const int tmp = comp.comp->dst;
+    const BufferDecl& decl = kernel_.buffers[static_cast<size_t>(tmp)];
+    const BufferDecl& out = kernel_.buffers[static_cast<size_t>(output)];
+    if (out.access != BufferAccess::kOut || out.dtype != decl.dtype) {
+      refuse("comp ", comp.plan->comp, " cannot lie in '", out.name, "'");
+    }
+    Storage storage;
+    storage.buffer = output;
+    for (size_t number = 0; number < kernel_.body.size(); ++number) {
+      const Comp& reader = comp_of(static_cast<int>(number));
+      if (reader.dst != output) continue;
+      const std::vector<Node> loads = loads_of(reader, tmp);
+      if (loads.size() != 1 || load_parts(loads[0]).gated || reader.combine) break;
+      for (const Node& index : load_parts(loads[0]).index) {
+        if (index.op() != Op::kAxis && !(is_const(index) && idx_value(index) == 0)) {
+          refuse("'", out.name, "' is not written where comp ", comp.plan->comp, " is read");
+        }
+        storage.dims.push_back(index);
+      }
+      storage.alias = reader.index;
+      std::unordered_set<const void*> used;
+      for (const Node& dim : storage.dims)
+        used.insert(dim.id());
+      for (const AxisUse& use : reader.axes) {
+        if (!used.contains(use.axis.id())) {
+          refuse("'", out.name, "' has more elements than comp ", comp.plan->comp);
+        }
+      }
+      return storage;
+    }
+    refuse("'", out.name, "' is not written from comp ", comp.plan->comp);
+  }
+
+  // --- accumulators
+  // --------------------------------------------------------------------------------
+
+  // What stands after a reduction sees finished values: reduce loops around it carry the tile.
+  static void check_finished(const PlacedComp& comp) {
+    const bool is_carried =
+        comp.plan->acc && comp.plan->acc->carry_in && comp.plan->acc->depth == comp.start_depth;
+    for (size_t i = 0; i < static_cast<size_t>(comp.start_depth); ++i) {
+      if (axis_kind(comp.loops[i].use.axis) == AxisKind::kRed && !is_carried) {
+        refuse("comp ", comp.plan->comp, " is not finished where it is read");
+      }
+    }
+  }
+
+  void add_acc(PlacedComp& comp, Storage& tmp) {
+    const Acc& acc = *comp.plan->acc;
+    const int number = comp.plan->comp;
+    if (acc.depth < comp.start_depth || static_cast<size_t>(acc.depth) > comp.loops.size()) {
+      refuse("the accumulator of comp ", number, " stands outside of its tmp's place");
+    }
+    if (acc.carry_in && comp.plan->how != How::kRoot) refuse("only the root carries in a buffer");
+    bool has_outer_red = false;
+    for (size_t i = 0; i < comp.loops.size(); ++i) {
+      const bool is_red = axis_kind(comp.loops[i].use.axis) == AxisKind::kRed;
+      const bool is_inside = i >= static_cast<size_t>(acc.depth);
+      if (is_inside && !is_red) {
+        refuse("comp ", number, " has par loops inside its accumulator");
+      }
+      has_outer_red = has_outer_red || (!is_inside && is_red);
+    }
+    Storage tile;
+    tile.box = own_box(comp, acc.depth);
+    widen(tile, comp, comp.comp->index, loops_around({number, acc.depth}));
+    tile.is_reg = true;
+    const bool is_same = acc.depth == comp.start_depth;
+    if (is_same && tmp.is_reg && tmp.alias.empty()) {
+      tile = tmp;
+      declare(comp.comp->dst, tile);
+      result_.storage[comp.comp->dst] = tile;
+      comp.acc = tile;
+    } else {
+      tile.buffer = add_register("acc", comp, tile, {});
+      comp.acc = tile;
+      declare(comp.comp->dst, tmp);
+      result_.storage[comp.comp->dst] = tmp;
+    }
+    if (num_elements(tile) > kMaxRegElements || !is_by_instances(comp, comp.comp->index, tile)) {
+      refuse("the accumulator of comp ", number, " does not lie in registers");
+    }
+    if (has_outer_red) add_carry(comp, acc);
+    if (!has_outer_red && acc.carry_in) refuse("comp ", number, " has nothing to carry");
+    add_partials(comp, has_outer_red);
+  }
+
+  void add_carry(PlacedComp& comp, const Acc& acc) {
+    comp.carry = acc.carry_in ? alias(comp, *acc.carry_in) : result_.storage.at(comp.comp->dst);
+    if (comp.carry->buffer == comp.acc->buffer) {
+      refuse("comp ", comp.plan->comp, " needs a buffer to carry its accumulator in");
+    }
+  }
+
+  void add_partials(PlacedComp& comp, bool is_carried) {
+    std::vector<int64_t> extents;
+    for (const AxisUse& use : comp.instances) {
+      if (is_partial(comp, use)) extents.push_back(axis_extent(use.axis));
+    }
+    if (extents.empty()) return;
+    if (is_carried) refuse("comp ", comp.plan->comp, " carries partial accumulators");
+    Storage partials = *comp.acc;
+    partials.buffer = add_register("part", comp, partials, extents);
+    comp.partials = std::move(partials);
+  }
+
+ public:
+  static bool is_partial(const PlacedComp& comp, const AxisUse& use) {
+    return axis_kind(use.axis) == AxisKind::kRed &&
+           (use.role == Role::kVec || comp.plan->acc->has_partials);
+  }
+
+ private:
+  int add_register(std::string_view what, const PlacedComp& comp, const Storage& storage,
+                   const std::vector<int64_t>& more) {
+    BufferDecl decl;
+    const BufferDecl& tmp = kernel_.buffers[static_cast<size_t>(comp.comp->dst)];
+    decl.name = concat(tmp.name, "_", what);
+    decl.dtype = tmp.dtype;
+    for (const AxisRange& range : storage.box)
+      decl.dims.push_back(range.length);
+    decl.dims.insert(decl.dims.end(), more.begin(), more.end());
+    decl.scope = Scope::kReg;
+    return result_.nest.add_buffer(decl);
+  }
+
+  // --- staged operands
+  // -----------------------------------------------------------------------------
+
+  void add_stages(PlacedComp& comp) {
+    for (const Stage& stage : comp.plan->stages) {
+      if (stage.depth < 0 || static_cast<size_t>(stage.depth) > comp.loops.size()) {
+        refuse("a stage of comp ", comp.plan->comp, " stands inside ", stage.depth, " of ",
+               comp.loops.size(), " loops");
+      }
+      const auto outer = loops_around({comp.plan->comp, stage.depth});
+      const auto values = axis_values(comp);
+      PlacedStage placed_stage{stage, {}};
+      Storage& storage = placed_stage.storage;
+      const std::vector<Node> loads = loads_of(*comp.comp, stage.buffer);
+      if (loads.empty() ||
+          kernel_.buffers[static_cast<size_t>(stage.buffer)].access != BufferAccess::kIn) {
+        refuse("comp ", comp.plan->comp, " reads no such operand to stage");
+      }
+      for (const Node& load : loads) {
+        if (load_parts(load).gated) refuse("a gated operand is not staged");
+        for (size_t dim = 0; dim < load_parts(load).index.size(); ++dim) {
+          auto range = range_of(substitute(load_parts(load).index[dim], values), outer);
+          if (range && storage.box.size() > dim) range = hull(storage.box[dim], *range);
+          if (!range || bounds(range->base).min < 0) {
+            refuse("dim ", dim, " of the staged operand is not affine");
+          }
+          if (storage.box.size() > dim) {
+            storage.box[dim] = *range;
+          } else {
+            storage.box.push_back(*range);
+          }
+        }
+      }
+      BufferDecl decl = kernel_.buffers[static_cast<size_t>(stage.buffer)];
+      decl.name = concat(decl.name, "_staged");
+      decl.access = BufferAccess::kTmp;
+      decl.scope = Scope::kGroup;
+      for (size_t dim = 0; dim < decl.dims.size(); ++dim)
+        decl.dims[dim] = storage.box[dim].length;
+      decl.layout = stage.layout;
+      if (const auto reason = why_not_layout(decl)) refuse("stage: ", *reason);
+      storage.buffer = result_.nest.add_buffer(decl);
+      comp.stages.push_back(std::move(placed_stage));
+    }
+  }
+
+  static constexpr int64_t kMaxRegElements = 4096;
+
+  const Kernel& kernel_;
+  const Plan& plan_;
+  Placement result_;
+  StructuralOrder order_;
+  std::vector<int> entry_of_;                              // by comp: its entry of the plan
+  std::unordered_map<int, std::vector<AxisRange>> boxes_;  // of tmps that stand before a reader
+};
+
+}  // namespace
+
+int CompPlan::num_loops() const {
+  return static_cast<int>(std::count_if(parts.begin(), parts.end(),
+                                        [](const Part& part) { return is_loop(part.role); }));
+}
+
+std::optional<std::vector<AxisRange>> ranges_at(const Kernel& kernel, const Plan& plan, int comp,
+                                                How how, LoopPlace place) {
+  Plan longer = plan;
+  longer.comps.push_back({.comp = comp, .how = how, .at = place});
+  return Placer(kernel, longer).ranges_of_last();
+}
+
+Placement place_comps(const Kernel& kernel, const Plan& plan) {
+  return Placer(kernel, plan).run();
+}
+
+bool is_partial(const PlacedComp& comp, const AxisUse& use) {
+  return Placer::is_partial(comp, use);
+}
+
+std::vector<Node> storage_index(const Storage& storage, std::span<const Node> index) {
+  std::vector<Node> result;
+  if (!storage.alias.empty()) {
+    std::vector<std::pair<Node, Node>> values;
+    for (size_t dim = 0; dim < storage.dims.size(); ++dim) {
+      if (storage.dims[dim].op() == Op::kAxis) values.emplace_back(storage.dims[dim], index[dim]);
+    }
+    for (const Node& dim : storage.alias)
+      result.push_back(simplify_index(substitute(dim, values)));
+    return result;
+  }
+  for (size_t dim = 0; dim < index.size(); ++dim) {
+    result.push_back(storage.box[dim].length == 1
+                         ? idx_const(0)
+                         : simplify_index(make_expr(Op::kSub, index[dim], storage.box[dim].base)));
+  }
+  return result;
+}
+
+}  // namespace tenon

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+
+#include "tenon/codegen/stage_copy.h"
+
+#include "tenon/base/text.h"
+#include "tenon/rules/simplify_index.h"
+
+namespace tenon {
+namespace {
+
+class StageCopy {
+ public:
+  StageCopy(Kernel& nest, const PlacedStage& stage, int lanes)
+      : nest_(nest), stage_(stage), lanes_(lanes), decl_(nest.buffers[dst()]) {
+    copy_.dst = stage.storage.buffer;
+    copy_.index.resize(decl_.dims.size());
+  }
+
+  Body run() {
+    const size_t source_dim = decl_.dims.size() - 1;
+    const size_t copy_dim =
+        decl_.layout.empty() ? source_dim : static_cast<size_t>(decl_.layout.back().dim);
+    const int64_t run = decl_.layout.empty() ? decl_.dims[copy_dim] : decl_.layout.back().extent;
+    const bool is_vector = lanes_ > 1 && (run % lanes_ == 0 || decl_.layout.empty());
+    for (size_t dim = 0; dim < decl_.dims.size(); ++dim) {
+      const bool is_block = is_vector && (dim == copy_dim || dim == source_dim);
+      open_dim(dim, is_block ? lanes_ : 1, dim == copy_dim ? Role::kVec : Role::kUnroll);
+    }
+    // Along one dim both are contiguous: a block is one vector.
+    finish_value();
+    Body body;
+    body.push_back(Stmt{std::move(copy_)});
+    for (size_t i = loops_.size(); i-- > 0;) {
+      Body outer;
+      outer.push_back(
+          Stmt{For{loops_[i], idx_const(axis_extent(loops_[i].axis)), std::move(body)}});
+      body = std::move(outer);
+    }
+    return body;
+  }
+
+ private:
+  size_t dst() const { return static_cast<size_t>(stage_.storage.buffer); }
+
+  void open_dim(size_t dim, int64_t block, Role role) {
+    const int64_t length = decl_.dims[dim];
+    Node index = idx_const(0);
+    const int64_t count = (length + block - 1) / block;
+    if (count > 1) {
+      const Node axis = add_axis(dim, count);
+      loops_.push_back({axis, Role::kSeq, 0});
+      index = make_expr(Op::kMul, axis, idx_const(block));
+    }
+    if (block > 1) {
+      const Node axis = add_axis(dim, block);
+      copy_.axes.push_back({axis, role, 0});
+      index = make_expr(Op::kAdd, index, axis);
+      if (length % block != 0) {
+        copy_.guard.push_back(make_expr(Op::kLt, index, idx_const(length)));
+      }
+    }
+    copy_.index[dim] = simplify_index(index);
+  }
+
+  Node add_axis(size_t dim, int64_t extent) {
+    return nest_.add_axis(concat("s", dim, "_", nest_.axis_names.size()), extent, AxisKind::kPar);
+  }
+
+  void finish_value() {
+    const BufferDecl& source = nest_.buffers[static_cast<size_t>(stage_.stage.buffer)];
+    std::vector<Node> index;
+    Node gate;
+    for (size_t dim = 0; dim < source.dims.size(); ++dim) {
+      const AxisRange& range = stage_.storage.box[dim];
+      index.push_back(simplify_index(make_expr(Op::kAdd, range.base, copy_.index[dim])));
+      const Node inside =
+          simplify_index(make_expr(Op::kLt, index.back(), idx_const(source.dims[dim])));
+      if (is_const(inside) && const_bits(inside) != 0) continue;
+      gate = gate ? make_expr(Op::kAnd, gate, inside) : inside;
+    }
+    const int buffer = stage_.stage.buffer;
+    copy_.value =
+        gate ? make_gated_load(buffer, source.dtype, index, gate, bits_const(source.dtype, 0))
+             : make_load(buffer, source.dtype, index);
+  }
+
+  Kernel& nest_;
+  const PlacedStage& stage_;
+  const int64_t lanes_;
+  const BufferDecl decl_;
+  Comp copy_;
+  std::vector<AxisUse> loops_;
+};
+
+}  // namespace
+
+Body stage_copy(Kernel& nest, const PlacedStage& stage, int lanes) {
+  return StageCopy(nest, stage, lanes).run();
+}
+
+}  // namespace tenon
