@@ -100,8 +100,7 @@ ValueId ExprEmitter::emit(const Node& expr) {
 
 ValueId ExprEmitter::emit_node(const Node& node) {
   if (node.op() == Op::kConst) {
-    return builder_.constant(value_type(node.dtype() == DType::kIdx ? index_ : node.dtype()),
-                             const_bits(node));
+    return builder_.constant(value_type(node.dtype()), const_bits(node));
   }
   if (node.op() == Op::kAxis) return axes_.at(axis_id(node));
   if (node.op() == Op::kScalar) return scalars_.at(node.attr(0));

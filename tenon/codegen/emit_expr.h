@@ -29,9 +29,6 @@ class ExprEmitter {
 
   /// Current SSA value of an element of a register buffer (a zero if it was never written).
   ValueId reg_value(int buffer, int64_t element);
-  void forget_reg(int buffer) {
-    std::erase_if(regs_, [buffer](const auto& reg) { return reg.first.first == buffer; });
-  }
   void set_reg(int buffer, int64_t element, ValueId value);
 
   /// Emits `expr` at the builder's place; equal nodes of the region and those around it are emitted

@@ -102,8 +102,6 @@ class Emitter {
         emit_combine(*combine);
       } else if (std::holds_alternative<Barrier>(stmt.node)) {
         builder_.barrier();
-      } else if (const auto* alloc = std::get_if<Alloc>(&stmt.node)) {
-        exprs_.forget_reg(alloc->buffer);
       }
     }
   }
