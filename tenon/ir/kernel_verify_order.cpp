@@ -156,6 +156,7 @@ class Written {
     if (read.gate) bounds.assume(read.gate);
     std::vector<Node> used;
     for (size_t dim = 0; dim < write.index.size(); ++dim) {
+      if (write.index[dim].dtype() != DType::kIdx) return false;  // has a width already
       const std::optional<Affine> form = affine_of(write.index[dim]);
       if (!form) return false;
       Node base = idx_const(form->constant);
