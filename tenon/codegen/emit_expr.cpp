@@ -1,6 +1,9 @@
-// SPDX-License-Identifier: MIT
+// The memo and the nodes; memory is in emit_memory.cpp. SPDX-License-Identifier: MIT
 
 #include "tenon/codegen/emit_expr.h"
+
+#include <algorithm>
+#include <array>
 
 #include "tenon/base/error.h"
 #include "tenon/ir/eval_op.h"
@@ -8,131 +11,361 @@
 namespace tenon {
 namespace {
 
-// True if the expression reads memory or registers, so that its value may change between
-// statements.
-bool depends_on_memory(const Node& node, const std::unordered_map<const void*, bool>& known) {
-  if (node.op() == Op::kLoad) return true;
-  for (const Node& src : node.srcs()) {
-    const auto found = known.find(src.id());
-    if (found != known.end() && found->second) return true;
-  }
-  return false;
-}
+// Kinds of keys; nodes of a Comp with a vec axis that they depend on have 1 + its id.
+constexpr int64_t kConstantKind = -1;
+constexpr int64_t kSplatKind = -2;
 
 }  // namespace
 
-void ExprEmitter::set_instance(std::vector<std::pair<Node, int64_t>> coordinates) {
-  coordinates_ = std::move(coordinates);
-  replacements_.clear();
-  for (const auto& [axis, value] : coordinates_) {
-    replacements_.emplace_back(axis, idx_const(value));
+// --- the memo ------------------------------------------------------------------------------------
+
+size_t ExprEmitter::KeyHash::operator()(const Key& key) const {
+  constexpr uint64_t kMix = 0x9e3779b97f4a7c15U;
+  uint64_t hash = key.what * kMix;
+  hash = (hash ^ (hash >> 29) ^ key.point) * kMix;
+  return (hash ^ (hash >> 29) ^ static_cast<uint64_t>(key.kind)) * kMix;
+}
+
+ExprEmitter::Key ExprEmitter::key_of(const void* id, uint64_t axes, int64_t kind) const {
+  Key key{reinterpret_cast<uintptr_t>(id), 0, kind};
+  if (axes == 0) return key;
+  for (const size_t axis : by_id_) {
+    if ((axes >> axis & 1U) == 0 || static_cast<int>(axis) == vec_) continue;
+    key.point =
+        key.point * static_cast<uint64_t>(extents_[axis]) + static_cast<uint64_t>(point_[axis]);
   }
+  if (varies(axes)) key.kind += 2 * (1 + axis_id(own_axes_[static_cast<size_t>(vec_)]));
+  return key;
 }
 
-Node ExprEmitter::at_instance(const Node& expr) const {
-  return substitute(expr, replacements_);
+ValueId ExprEmitter::find(const Key& key) const {
+  const auto found = values_.find(key);
+  return found == values_.end() ? kNoId : found->second;
 }
 
-int64_t ExprEmitter::constant_index(const Node& index) const {
-  const Node root = at_instance(index);
-  std::unordered_map<const void*, ScalarBits> values;
-  for (const Node& node : topological_order(std::span(&root, 1))) {
-    std::vector<ScalarBits> args;
-    for (const Node& src : node.srcs())
-      args.push_back(values.at(src.id()));
-    if (is_const(node)) {
-      values.emplace(node.id(), const_bits(node));
-    } else if (node.op() == Op::kCast) {
-      values.emplace(node.id(), eval_cast(args[0], node.src(0).dtype(), node.dtype()));
-    } else {
-      TENON_ASSERT(is_elementwise(node.op()), "emit_linear: a register buffer of '", nest_.name,
-                   "' is indexed by a loop");
-      values.emplace(node.id(), eval_op(node.op(), node.src(node.srcs().size() - 1).dtype(), args));
-    }
-  }
-  return static_cast<int64_t>(values.at(root.id()));
+void ExprEmitter::remember(const Key& key, Life life, ValueId value) {
+  values_.emplace(key, value);
+  Log& log = life == Life::kRegion ? region_log_ : life == Life::kComp ? comp_log_ : point_log_;
+  log.push_back(key);
 }
 
-ValueId ExprEmitter::reg_value(int buffer, int64_t element) {
-  const auto found = regs_.find({buffer, element});
-  if (found != regs_.end()) return found->second;
-  const DType dtype = nest_.buffers[static_cast<size_t>(buffer)].dtype;
-  return builder_.constant(value_type(dtype), 0);
+void ExprEmitter::forget(Log& log, size_t mark) {
+  for (; log.size() > mark; log.pop_back())
+    values_.erase(log.back());
 }
 
-void ExprEmitter::set_reg(int buffer, int64_t element, ValueId value) {
-  regs_[{buffer, element}] = value;
+ExprEmitter::Mark ExprEmitter::enter_region() {
+  ++depth_;
+  return region_log_.size();
 }
 
 void ExprEmitter::leave_region(Mark mark) {
-  while (log_.size() > mark) {
-    values_.erase(log_.back());
-    log_.pop_back();
+  forget(region_log_, mark);
+  --depth_;
+}
+
+void ExprEmitter::bind_axis(const Node& axis, ValueId value) {
+  axes_[axis_id(axis)] = {value, depth_};
+}
+
+// --- the open Comp -------------------------------------------------------------------------------
+
+void ExprEmitter::open(const Comp& comp, const std::vector<AxisUse>& axes) {
+  TENON_ASSERT(axes.size() < 64, "emit_linear: a Comp of '", nest_.name, "' has ", axes.size(),
+               " axes; expected fewer than 64");
+  infos_.clear();
+  forms_.clear();
+  bounds_of_.clear();
+  comp_ = &comp;
+  const Node vec = vec_axis_of(axes, nest_.name);
+  for (const AxisUse& use : axes) {
+    if (vec && use.axis == vec) vec_ = static_cast<int>(own_axes_.size());
+    own_axes_.push_back(use.axis);
+    extents_.push_back(axis_extent(use.axis));
+    by_id_.push_back(by_id_.size());
   }
+  std::ranges::sort(by_id_, {}, [&](size_t axis) { return axis_id(own_axes_[axis]); });
+  point_.assign(own_axes_.size(), 0);
+  guard_axes_ = 0;
+  uint64_t guard_axes = 0;
+  for (const Node& conjunct : comp.guard) {
+    analyse(conjunct);
+    guard_axes |= info(conjunct).axes;
+  }
+  guard_axes_ = guard_axes;
 }
 
-void ExprEmitter::remember(const Node& node, ValueId value) {
-  values_.emplace(node, value);
-  log_.push_back(node);
+void ExprEmitter::close() {
+  forget(comp_log_, 0);
+  forget(point_log_, 0);
+  comp_ = nullptr;
+  own_axes_.clear();
+  extents_.clear();
+  by_id_.clear();
+  point_.clear();
+  vec_ = -1;
+  guard_ = {};
+  infos_.clear();
+  forms_.clear();
+  bounds_of_.clear();
 }
 
-ValueId ExprEmitter::emit(const Node& expr) {
-  const Node root = at_instance(expr);
-  std::unordered_map<const void*, bool> reads_memory;
-  std::vector<Node> passing;  // values that may not outlive this call
+bool ExprEmitter::move_to(const std::vector<int64_t>& point) {
+  forget(point_log_, 0);
+  point_ = point;
+  update_guard();
+  return !guard_.is_never;
+}
+
+void ExprEmitter::update_guard() {
+  guard_ = {};
+  Gate gate;
+  for (const Node& conjunct : comp_->guard)
+    narrow(gate, emit(conjunct));
+  guard_ = gate;
+}
+
+// True for loads that the guard must keep from touching memory that may not be there, or that
+// nothing was written to.
+bool ExprEmitter::is_guarded(const Node& load) {
+  if (comp_ == nullptr || comp_->guard.empty()) return false;
+  const LoadParts parts = load_parts(load);
+  if (regs_.is_reg(parts.buffer)) return false;
+  const BufferDecl& buffer = nest_.buffers[static_cast<size_t>(parts.buffer)];
+  const IntRange range = bounds_.bounds(parts.index[0]);
+  return buffer.access != BufferAccess::kIn || range.min < 0 ||
+         range.max >= layout_num_elements(buffer);
+}
+
+ExprEmitter::Info ExprEmitter::info_of_load(const Node& load, Info info) {
+  const bool is_own = comp_ == nullptr || load_parts(load).buffer == comp_->dst;
+  info.life = std::max(info.life, is_own ? Life::kPoint : Life::kComp);
+  info.depth = depth_;
+  if (is_guarded(load)) info.axes |= guard_axes_;
+  return info;
+}
+
+void ExprEmitter::analyse(const Node& root) {
+  if (infos_.contains(root.id())) return;
   for (const Node& node : topological_order(std::span(&root, 1))) {
-    const bool reads = depends_on_memory(node, reads_memory);
-    reads_memory.emplace(node.id(), reads);
-    if (values_.contains(node)) continue;
-    const ValueId value = emit_node(node);
-    if (reads) {
-      values_.emplace(node, value);
-      passing.push_back(node);
-    } else {
-      remember(node, value);
+    if (infos_.contains(node.id())) continue;
+    Info info;
+    if (node.op() == Op::kAxis) {
+      const auto own = std::ranges::find(own_axes_, node);
+      if (own != own_axes_.end()) {
+        info.axes = uint64_t{1} << (own - own_axes_.begin());
+      } else {
+        info.depth = axes_.at(axis_id(node)).second;
+      }
     }
+    for (const Node& src : node.srcs()) {
+      const Info& of_src = this->info(src);
+      info.axes |= of_src.axes;
+      info.life = std::max(info.life, of_src.life);
+      info.depth = std::max(info.depth, of_src.depth);
+    }
+    infos_.emplace(node.id(), node.op() == Op::kLoad ? info_of_load(node, info) : info);
   }
-  const ValueId result = value_of(root);
-  for (const Node& node : passing)
-    values_.erase(node);
+}
+
+// --- values --------------------------------------------------------------------------------------
+
+ValueId ExprEmitter::constant(const LinearType& type, uint64_t bits) {
+  const auto where = static_cast<uint64_t>(type.dtype) << 16 | type.lanes;
+  const Key key{bits, where, kConstantKind};
+  if (const ValueId known = find(key); known != kNoId) return known;
+  const ValueId value = builder_.constant(type, bits);
+  remember(key, Life::kRegion, value);
+  return value;
+}
+
+ValueId ExprEmitter::widen(ValueId value, int lanes) {
+  if (lanes_of(value) == lanes) return value;
+  if (const auto bits = scalar_bits(value)) {
+    return constant(value_type(program_.type_of(value).dtype, lanes), *bits);
+  }
+  const Key key{value, static_cast<uint64_t>(lanes), kSplatKind};
+  if (const ValueId known = find(key); known != kNoId) return known;
+  const ValueId wide = builder_.splat(value, lanes);
+  remember(key, Life::kRegion, wide);
+  return wide;
+}
+
+std::optional<uint64_t> ExprEmitter::scalar_bits(ValueId value) const {
+  const LinearValue& what = program_.values[value];
+  if (what.def == kNoId || what.type.lanes != 1) return std::nullopt;
+  const Inst& def = program_.insts[what.def];
+  if (def.op != Op::kConst) return std::nullopt;
+  return static_cast<uint64_t>(def.imm);
+}
+
+// Scalars of integers and bools: what is known of instances (their coordinates) goes at once.
+std::optional<ValueId> ExprEmitter::folded(Op op, std::span<const ValueId> args) {
+  const LinearType& type = program_.type_of(args.back());
+  const bool is_exact = (is_int(type.dtype) || type.dtype == DType::kBool) && type.lanes == 1;
+  if (!is_exact || !is_elementwise(op) || op == Op::kCast || op == Op::kBitcast) {
+    return std::nullopt;
+  }
+  std::array<ScalarBits, 3> bits{};
+  size_t num_known = 0;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const auto known = scalar_bits(args[i]);
+    if (known) bits[i] = *known;
+    num_known += known ? 1 : 0;
+  }
+  if (num_known == args.size()) {
+    const DType result = op_info(op).rule == DTypeRule::kCompare ? DType::kBool : type.dtype;
+    return constant(value_type(result),
+                    eval_op(op, type.dtype, std::span(bits).first(args.size())));
+  }
+  if (num_known != 1 || args.size() != 2) return std::nullopt;
+  const size_t known = scalar_bits(args[0]) ? 0 : 1;
+  const ValueId other = args[1 - known];
+  if (op == Op::kAdd && bits[known] == 0 && type.dtype != DType::kBool) return other;
+  if (op == Op::kMul && bits[known] == 1) return other;
+  if (op == Op::kMul && bits[known] == 0) return args[known];
+  return std::nullopt;
+}
+
+ValueId ExprEmitter::apply(Op op, std::span<const ValueId> args) {
+  if (const auto known = folded(op, args)) return *known;
+  int lanes = 1;
+  for (const ValueId arg : args)
+    lanes = std::max(lanes, lanes_of(arg));
+  std::array<ValueId, 3> wide{};
+  for (size_t i = 0; i < args.size(); ++i)
+    wide[i] = widen(args[i], lanes);
+  if (args.size() == 1) return builder_.unary(op, wide[0]);
+  if (args.size() == 2) return builder_.binary(op, wide[0], wide[1]);
+  return builder_.ternary(op, wide[0], wide[1], wide[2]);
+}
+
+// --- nodes ---------------------------------------------------------------------------------------
+
+// NOLINTNEXTLINE(misc-no-recursion): once more, for the rows of a transpose
+ValueId ExprEmitter::emit(const Node& expr) {
+  analyse(expr);
+  std::vector<const Node*> stack{&expr};
+  while (!stack.empty()) {
+    const Node& node = *stack.back();
+    const Key key = key_of(node);
+    const size_t before = stack.size();
+    if (find(key) == kNoId) push_missing(node, stack);
+    if (stack.size() > before) continue;
+    stack.pop_back();
+    // The rows of a transpose remember their own columns.
+    if (find(key) != kNoId) continue;
+    const ValueId value = emit_node(node);
+    if (find(key) == kNoId) remember(key, info(node).life, value);
+  }
+  const ValueId result = find(expr);
+  if (comp_ == nullptr) forget(point_log_, 0);
   return result;
 }
 
-ValueId ExprEmitter::emit_node(const Node& node) {
-  if (node.op() == Op::kConst) {
-    return builder_.constant(value_type(node.dtype()), const_bits(node));
+// The values that emit_node will ask for and that are not there yet.
+void ExprEmitter::push_missing(const Node& node, std::vector<const Node*>& stack) {
+  const auto need = [&](const Node& source) {
+    if (find(source) == kNoId) stack.push_back(&source);
+  };
+  if (node.op() == Op::kLoad) {
+    const LoadParts parts = load_parts(node);
+    if (!regs_.is_reg(parts.buffer)) {
+      for (const AffineTerm& term : form_of(parts.index[0]).rest)
+        need(term.node);
+    }
+    if (parts.gated) {
+      need(node.src(node.srcs().size() - 2));  // the gate, then alt
+      need(node.src(node.srcs().size() - 1));
+    }
+  } else if (const IndexForm* bound = bound_of(node)) {
+    for (const AffineTerm& term : bound->rest)
+      need(term.node);
+  } else {
+    for (const Node& src : node.srcs())
+      need(src);
   }
-  if (node.op() == Op::kAxis) return axes_.at(axis_id(node));
-  if (node.op() == Op::kScalar) return scalars_.at(node.attr(0));
-  if (node.op() == Op::kLoad) return emit_load(node);
-  if (node.op() == Op::kCast) {
-    const ValueId value = value_of(node.src(0));
-    const DType from = node.src(0).dtype() == DType::kIdx ? index_ : node.src(0).dtype();
-    return from == node.dtype() ? value : builder_.cast(value, node.dtype());
-  }
-  if (node.op() == Op::kBitcast) return builder_.bitcast(value_of(node.src(0)), node.dtype());
-  TENON_ASSERT(has_level(node.op(), kLinearLevel), "emit_linear: '", op_name(node.op()),
-               "' was not decomposed");
-  if (node.srcs().size() == 1) return builder_.unary(node.op(), value_of(node.src(0)));
-  const ValueId a = value_of(node.src(0));
-  const ValueId b = value_of(node.src(1));
-  if (node.srcs().size() == 2) return builder_.binary(node.op(), a, b);
-  return builder_.ternary(node.op(), a, b, value_of(node.src(2)));
 }
 
-ValueId ExprEmitter::emit_load(const Node& load) {
-  const LoadParts parts = load_parts(load);
-  const BufferDecl& buffer = nest_.buffers[static_cast<size_t>(parts.buffer)];
-  if (buffer.scope == Scope::kReg) {
-    const ValueId value = reg_value(parts.buffer, constant_index(parts.index[0]));
-    if (!parts.gated) return value;
-    return builder_.ternary(Op::kWhere, value_of(parts.gate), value, value_of(parts.alt));
+// NOLINTNEXTLINE(misc-no-recursion): see emit
+ValueId ExprEmitter::emit_node(const Node& node) {
+  if (node.op() == Op::kConst) return constant(value_type(node.dtype()), const_bits(node));
+  if (node.op() == Op::kAxis) return emit_axis(node);
+  if (node.op() == Op::kScalar) return scalars_.at(node.attr(0));
+  if (node.op() == Op::kLoad) return emit_load(node);
+  if (node.op() == Op::kCast) return emit_cast(node);
+  if (node.op() == Op::kBitcast) return builder_.bitcast(find(node.src(0)), node.dtype());
+  if (const IndexForm* bound = bound_of(node)) return emit_first_n(node, *bound);
+  TENON_ASSERT(has_level(node.op(), kLinearLevel), "emit_linear: '", op_name(node.op()),
+               "' was not decomposed");
+  std::array<ValueId, 3> args{};
+  const size_t count = node.srcs().size();
+  for (size_t i = 0; i < count; ++i)
+    args[i] = find(node.src(i));
+  return apply(node.op(), std::span(args).first(count));
+}
+
+ValueId ExprEmitter::emit_axis(const Node& axis) {
+  const auto own = std::ranges::find(own_axes_, axis);
+  if (own == own_axes_.end()) return axes_.at(axis_id(axis)).first;
+  const auto number = own - own_axes_.begin();
+  const LinearType type = value_type(index_);
+  if (number != vec_) {
+    return constant(type, static_cast<uint64_t>(point_[static_cast<size_t>(number)]));
   }
-  const ValueId pointer = pointers_.at(parts.buffer);
-  const ValueId index = value_of(parts.index[0]);
-  const LinearType type = value_type(load.dtype());
-  if (!parts.gated) return builder_.load(type, pointer, index);
-  return builder_.gated_load(type, pointer, index, value_of(parts.gate), value_of(parts.alt));
+  return builder_.ramp(constant(type, 0), constant(type, 1), lanes());
+}
+
+ValueId ExprEmitter::emit_cast(const Node& node) {
+  const ValueId value = find(node.src(0));
+  const DType from = node.src(0).dtype() == DType::kIdx ? index_ : node.src(0).dtype();
+  return from == node.dtype() ? value : builder_.cast(value, node.dtype());
+}
+
+// --- masks `position < bound` --------------------------------------------------------------------
+
+// `a < b` as v < bound, `a <= b` as v < bound + 1, where v is the vec axis; null if it is not of
+// that form or may wrap.
+const IndexForm* ExprEmitter::bound_of(const Node& compare) {
+  if (compare.op() != Op::kLt && compare.op() != Op::kLe) return nullptr;
+  if (!varies(info(compare).axes)) return nullptr;
+  const DType dtype = compare.src(0).dtype();
+  if (dtype != DType::kI32 && dtype != DType::kI64) return nullptr;
+  auto found = bounds_of_.find(compare.id());
+  if (found == bounds_of_.end()) {
+    found = bounds_of_.emplace(compare.id(), find_bound(compare)).first;
+  }
+  const std::optional<IndexForm>& form = found->second;
+  const bool is_bound =
+      form && form->own[static_cast<size_t>(vec_)] == -1 && !varies(form->rest_axes);
+  return is_bound ? &*form : nullptr;
+}
+
+std::optional<IndexForm> ExprEmitter::find_bound(const Node& compare) {
+  const auto left = to_affine(compare.src(0), order_);
+  const auto right = to_affine(compare.src(1), order_);
+  if (!left || !right) return std::nullopt;
+  auto difference = add_scaled(*right, *left, -1, order_);
+  if (!difference) return std::nullopt;
+  if (compare.op() == Op::kLe) ++difference->offset;
+  // The bound is the difference plus v, of at most 64 lanes.
+  const IntRange whole = dtype_range(compare.src(0).dtype());
+  const IntRange bound = add(bounds(*difference, bounds_), {0, kMaxVectorLanes});
+  for (const IntRange& range : {bounds(*left, bounds_), bounds(*right, bounds_), bound}) {
+    if (!range.is_bounded() || range.min < whole.min || range.max > whole.max) return std::nullopt;
+  }
+  return make_form(*difference);
+}
+
+ValueId ExprEmitter::emit_first_n(const Node& compare, const IndexForm& bound) {
+  const LinearType type = value_type(compare.src(0).dtype());
+  const ValueId part = constant(type, static_cast<uint64_t>(constant_part(bound)));
+  const ValueId count = apply(Op::kAdd, sum_of(compare.id(), bound, type.dtype), part);
+  const auto known = scalar_bits(count);
+  if (!known) return builder_.first_n(count, lanes());
+  const auto number = static_cast<int64_t>(*known);
+  if (number <= 0 || number >= lanes()) return constant(value_type(DType::kBool), number > 0);
+  return builder_.first_n(count, lanes());
 }
 
 }  // namespace tenon

@@ -3,13 +3,14 @@
 #include "tenon/codegen/emit_linear.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
+#include <array>
+#include <functional>
 
 #include "tenon/base/error.h"
 #include "tenon/base/planted_fault.h"
 #include "tenon/codegen/emit_expr.h"
-#include "tenon/ir/kernel_walk.h"
+#include "tenon/codegen/emit_fold.h"
+#include "tenon/codegen/emit_regs.h"
 
 namespace tenon {
 namespace {
@@ -48,7 +49,11 @@ std::vector<int64_t> extents_of(const std::vector<AxisUse>& uses) {
 class Emitter {
  public:
   Emitter(const Kernel& nest, DType index_dtype)
-      : nest_(nest), builder_(program_), exprs_(nest, builder_, index_dtype), index_(index_dtype) {
+      : nest_(nest),
+        builder_(program_),
+        regs_(nest),
+        exprs_(nest, program_, builder_, regs_, index_dtype),
+        index_(index_dtype) {
     program_.name = nest.name;
     program_.signature = make_signature(nest);
     program_.grid = extents_of(nest.grid);
@@ -64,7 +69,7 @@ class Emitter {
   }
 
  private:
-  using RegKey = std::pair<int, int64_t>;  // register buffer, element
+  static constexpr size_t kDone = SIZE_MAX;  // what a count down from 0 ends at
 
   void bind_parameters() {
     int argument = 0;
@@ -98,6 +103,8 @@ class Emitter {
         emit_for(*loop);
       } else if (const auto* branch = std::get_if<If>(&stmt.node)) {
         emit_if(*branch);
+      } else if (const auto* alloc = std::get_if<Alloc>(&stmt.node)) {
+        regs_.forget_buffer(alloc->buffer);
       } else if (const auto* combine = std::get_if<Combine>(&stmt.node)) {
         emit_combine(*combine);
       } else if (std::holds_alternative<Barrier>(stmt.node)) {
@@ -106,62 +113,97 @@ class Emitter {
     }
   }
 
-  // Calls `emit` once for each point of the instance axes, with the axes bound to constants.
-  template <class Emit>
-  void for_each_instance(const std::vector<AxisUse>& axes, Emit&& emit) {
-    int64_t count = 1;
-    for (const AxisUse& use : axes)
-      count *= axis_extent(use.axis);
-    for (int64_t point = 0; point < count; ++point) {
-      int64_t rest = point;
-      std::vector<std::pair<Node, int64_t>> coordinates;
-      for (size_t i = axes.size(); i-- > 0;) {
-        const int64_t extent = axis_extent(axes[i].axis);
-        coordinates.emplace_back(axes[i].axis, rest % extent);
-        rest /= extent;
-      }
-      exprs_.set_instance(coordinates);
-      emit();
-    }
-    exprs_.set_instance({});
-  }
+  // --- Comps ---
 
   void emit_comp(const Comp& comp) {
+    std::vector<AxisUse> loops;
+    std::vector<AxisUse> axes;
     for (const AxisUse& use : comp.axes) {
-      TENON_ASSERT(use.role == Role::kUnroll || use.role == Role::kVec, "emit_linear: a Comp of '",
-                   nest_.name, "' binds an axis that is no instance");
+      const bool is_instance = use.role == Role::kUnroll || use.role == Role::kVec;
+      TENON_ASSERT(is_instance || use.role == Role::kSeq, "emit_linear: a Comp of '", nest_.name,
+                   "' binds an axis that is neither seq nor unroll nor vec");
+      TENON_ASSERT(is_instance || axes.empty() || axis_kind(use.axis) == AxisKind::kPar,
+                   "emit_linear: a Comp of '", nest_.name,
+                   "' combines over a seq axis inside an unroll or vec axis; put it outside");
+      (is_instance ? axes : loops).push_back(use);
     }
-    for_each_instance(comp.axes, [&] { emit_instance(comp); });
+    const std::vector<RegKey> carried = regs_.is_reg(comp.dst) && !loops.empty()
+                                            ? regs_.written_by(comp.dst, comp.index[0], axes)
+                                            : std::vector<RegKey>();
+    emit_loops(loops, carried, [&] {
+      exprs_.open(comp, axes);
+      for_each_point(axes, [&](const std::vector<int64_t>& point) {
+        if (exprs_.move_to(point)) emit_point(comp);
+      });
+      exprs_.close();
+    });
   }
 
-  void emit_instance(const Comp& comp) {
-    ValueId guard = kNoId;
-    for (const Node& conjunct : comp.guard) {
-      const ValueId condition = exprs_.emit(conjunct);
-      guard = guard == kNoId ? condition : builder_.binary(Op::kAnd, guard, condition);
-    }
-    const bool is_reg = nest_.buffers[static_cast<size_t>(comp.dst)].scope == Scope::kReg;
-    if (is_reg) {
-      const int64_t element = exprs_.constant_index(comp.index[0]);
-      ValueId value = combined(comp, exprs_.reg_value(comp.dst, element));
-      if (guard != kNoId) {
-        value = builder_.ternary(Op::kWhere, guard, value, exprs_.reg_value(comp.dst, element));
+  // Calls `emit` for each point of the axes in row-major order; the vec axis stays at 0.
+  template <class Emit>
+  void for_each_point(const std::vector<AxisUse>& axes, Emit&& emit) {
+    const Node vec = vec_axis_of(axes, nest_.name);
+    std::vector<int64_t> point(axes.size(), 0);
+    for (size_t moved = 0; moved != kDone;) {
+      emit(point);
+      for (moved = axes.size(); moved-- > 0;) {
+        const bool is_vec = vec && axes[moved].axis == vec;
+        if (!is_vec && ++point[moved] < axis_extent(axes[moved].axis)) break;
+        point[moved] = 0;
       }
-      exprs_.set_reg(comp.dst, element, value);
-      return;
     }
-    const ValueId pointer = exprs_.pointer(comp.dst);
-    const ValueId index = exprs_.emit(comp.index[0]);
+  }
+
+  void emit_point(const Comp& comp) {
+    if (regs_.is_reg(comp.dst)) {
+      emit_to_register(comp);
+    } else {
+      emit_to_memory(comp);
+    }
+  }
+
+  void emit_to_register(const Comp& comp) {
+    const BufferDecl& buffer = nest_.buffers[static_cast<size_t>(comp.dst)];
+    const int64_t element = exprs_.reg_element(comp.index[0]);
+    const bool is_vector = exprs_.reg_stride(comp.index[0]) != 0;
+    const int lanes = is_vector ? exprs_.lanes() : 1;
+    TENON_ASSERT(regs_.width(comp.dst) == lanes, "emit_linear: register buffer '", buffer.name,
+                 "' of '", nest_.name, "' is written as ", lanes,
+                 " lanes, it is read as vectors of ", regs_.width(comp.dst));
+    const RegKey key = regs_.key(comp.dst, element);
+    TENON_ASSERT(key.first == element, "emit_linear: register buffer '", buffer.name, "' of '",
+                 nest_.name, "' is written at element ", element, " as vectors of ", lanes);
+    const ValueId old = comp.combine ? exprs_.reg_vector(comp.dst, element) : regs_.find(key);
+    ValueId value = combined(comp, old);
+    if (is_vector) value = exprs_.widen(value, lanes);
+    const ValueId gate = exprs_.whole(exprs_.guard());
+    // A register that was never written may take any value where the guard is false.
+    if (gate != kNoId && old != kNoId) {
+      value = exprs_.apply(Op::kWhere, std::array{gate, value, old});
+    }
+    TENON_ASSERT(
+        exprs_.lanes_of(value) == lanes && (is_vector || !comp.combine || exprs_.lanes() == 1),
+        "emit_linear: a Comp of '", nest_.name, "' writes one element of '", buffer.name,
+        "' at all points of its vec axis; use an element for each and a combine");
+    regs_.set(key, value);
+  }
+
+  void emit_to_memory(const Comp& comp) {
+    const BufferDecl& buffer = nest_.buffers[static_cast<size_t>(comp.dst)];
+    const int lanes = exprs_.lanes();
+    const ValueId gate = exprs_.whole(exprs_.guard());
+    const Address at = exprs_.place(comp.index[0], buffer.dtype);
+    TENON_ASSERT(lanes == 1 || at.kind != Address::Kind::kScalar, "emit_linear: a Comp of '",
+                 nest_.name, "' writes one element of '", buffer.name,
+                 "' at all points of its vec axis");
     ValueId old = kNoId;
     if (comp.combine) {
-      const LinearType type = program_.type_of(pointer);
-      const LinearType value = value_type(type.dtype);
-      old = guard == kNoId
-                ? builder_.load(value, pointer, index)
-                : builder_.gated_load(value, pointer, index, guard, builder_.constant(value, 0));
+      const LinearType type = value_type(buffer.dtype, lanes);
+      old = exprs_.load(type, comp.dst, at, gate, exprs_.constant(type, 0));
     }
-    const ValueId value = combined(comp, old);
-    builder_.store(pointer, index, value, 0, guard, 0, comp.store == StoreKind::kNonTemporal);
+    const ValueId value = exprs_.widen(combined(comp, old), lanes);
+    builder_.store(exprs_.pointer(comp.dst), at.index, value, at.offset, gate, at.align,
+                   comp.store == StoreKind::kNonTemporal);
   }
 
   // The value of the Comp, combined with the old one where it combines. A sum of products is the
@@ -173,143 +215,169 @@ class Emitter {
       const ValueId a = exprs_.emit(comp.value.src(0));
       const size_t second = is_planted(PlantedFault::kMulAccOperandTwice) ? 0 : 1;
       const ValueId b = exprs_.emit(comp.value.src(second));
-      return builder_.ternary(Op::kMulAcc, a, b, old);
+      return exprs_.apply(Op::kMulAcc, std::array{a, b, old});
     }
-    return builder_.binary(*comp.combine, old, exprs_.emit(comp.value));
+    return exprs_.apply(*comp.combine, old, exprs_.emit(comp.value));
   }
 
-  // Register elements that statements inside `bodies` write and that live outside of them.
-  std::vector<RegKey> carried_by(std::initializer_list<const Body*> bodies) {
-    std::set<int> inner;
-    std::set<RegKey> written;
-    for (const Body* body : bodies) {
-      for_each_stmt(*body, [&](const Stmt& stmt) {
-        if (const auto* alloc = std::get_if<Alloc>(&stmt.node)) inner.insert(alloc->buffer);
-        if (const auto* comp = std::get_if<Comp>(&stmt.node)) {
-          note_written(comp->dst, comp->index[0], comp->axes, written);
-        }
-        if (const auto* combine = std::get_if<Combine>(&stmt.node)) {
-          note_written(combine->dst, combine->dst_index[0], combine->axes, written);
-        }
-      });
-    }
-    std::vector<RegKey> result;
-    for (const RegKey& key : written) {
-      if (!inner.contains(key.first)) result.push_back(key);
-    }
-    return result;
-  }
+  // --- loops and branches ---
 
-  void note_written(int buffer, const Node& index, const std::vector<AxisUse>& axes,
-                    std::set<RegKey>& written) {
-    if (nest_.buffers[static_cast<size_t>(buffer)].scope != Scope::kReg) return;
-    for_each_instance(axes, [&] { written.emplace(buffer, exprs_.constant_index(index)); });
-  }
-
+  // What loops and branches carry of registers; one that was not written yet begins as zero.
   std::vector<ValueId> values_of(const std::vector<RegKey>& keys) {
     std::vector<ValueId> values;
-    for (const auto& [buffer, element] : keys)
-      values.push_back(exprs_.reg_value(buffer, element));
+    for (const RegKey& key : keys) {
+      const ValueId value = regs_.find(key);
+      values.push_back(value != kNoId ? value : exprs_.constant(regs_.type(key.buffer), 0));
+    }
     return values;
   }
 
   void set_values(const std::vector<RegKey>& keys, const std::vector<ValueId>& values) {
-    for (size_t i = 0; i < keys.size(); ++i) {
-      exprs_.set_reg(keys[i].first, keys[i].second, values[i]);
-    }
+    for (size_t i = 0; i < keys.size(); ++i)
+      regs_.set(keys[i], values[i]);
   }
 
-  // NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
-  void emit_for(const For& loop) {
-    const std::vector<RegKey> carried = carried_by({&loop.body});
-    const ValueId begin = builder_.constant(value_type(index_), 0);
-    ValueId end = exprs_.emit(loop.extent);
+  template <class Emit>
+  void emit_loop(const Node& axis, const Node& extent, const std::vector<RegKey>& carried,
+                 Emit&& emit) {
+    const ValueId begin = exprs_.constant(value_type(index_), 0);
+    ValueId end =
+        extent ? exprs_.emit(extent)
+               : exprs_.constant(value_type(index_), static_cast<uint64_t>(axis_extent(axis)));
     if (is_planted(PlantedFault::kLastIterationLost) && !carried.empty()) {
       end = builder_.binary(Op::kSub, end, builder_.constant(value_type(index_), 1));
     }
     const LinearBuilder::Loop opened = builder_.begin_for(begin, end, values_of(carried));
-    exprs_.bind_axis(loop.axis.axis, opened.index);
     set_values(carried, opened.carried);
     const ExprEmitter::Mark mark = exprs_.enter_region();
-    emit_body(loop.body);
+    exprs_.bind_axis(axis, opened.index);
+    emit();
+    const std::vector<ValueId> yielded = values_of(carried);
     exprs_.leave_region(mark);
-    set_values(carried, builder_.end_for(opened, values_of(carried)));
+    set_values(carried, builder_.end_for(opened, yielded));
+  }
+
+  // NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
+  void emit_for(const For& loop) {
+    emit_loop(loop.axis.axis, loop.extent, regs_.written_in(loop.body),
+              [&] { emit_body(loop.body); });
+  }
+
+  // The seq axes of a Comp, outer to inner, around what `emit` emits.
+  // NOLINTNEXTLINE(misc-no-recursion): as deep as a Comp has seq axes
+  void emit_loops(std::span<const AxisUse> axes, const std::vector<RegKey>& carried,
+                  const std::function<void()>& emit) {
+    if (axes.empty()) return emit();
+    emit_loop(axes[0].axis, {}, carried, [&] { emit_loops(axes.subspan(1), carried, emit); });
   }
 
   // NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
   void emit_if(const If& branch) {
-    const std::vector<RegKey> carried = carried_by({&branch.then_body, &branch.else_body});
-    const std::vector<ValueId> before = values_of(carried);
+    std::vector<RegKey> carried = regs_.written_in(branch.then_body);
+    const std::vector<RegKey>& in_else = regs_.written_in(branch.else_body);
+    carried.insert(carried.end(), in_else.begin(), in_else.end());
+    std::ranges::sort(carried);
+    carried.erase(std::unique(carried.begin(), carried.end()), carried.end());
+    std::vector<ValueId> before;
     std::vector<LinearType> types;
-    for (const ValueId value : before)
-      types.push_back(program_.type_of(value));
+    for (const RegKey& key : carried) {
+      before.push_back(regs_.find(key));
+      types.push_back(regs_.type(key.buffer));
+    }
     const LinearBuilder::Branch opened = builder_.begin_if(exprs_.emit(branch.condition), types);
-    ExprEmitter::Mark mark = exprs_.enter_region();
-    emit_body(branch.then_body);
-    exprs_.leave_region(mark);
-    builder_.begin_else(opened, values_of(carried));
-    set_values(carried, before);
-    mark = exprs_.enter_region();
-    emit_body(branch.else_body);
-    exprs_.leave_region(mark);
-    set_values(carried, builder_.end_if(opened, values_of(carried)));
+    builder_.begin_else(opened, emit_branch(branch.then_body, carried));
+    for (size_t i = 0; i < carried.size(); ++i) {
+      if (before[i] == kNoId) {
+        regs_.forget(carried[i]);
+      } else {
+        regs_.set(carried[i], before[i]);
+      }
+    }
+    const std::vector<ValueId> yielded = emit_branch(branch.else_body, carried);
+    set_values(carried, builder_.end_if(opened, yielded));
   }
 
-  // The halving tree of docs/ir.md over the instances of unroll axes, then of vec axes.
+  // NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
+  std::vector<ValueId> emit_branch(const Body& body, const std::vector<RegKey>& carried) {
+    const ExprEmitter::Mark mark = exprs_.enter_region();
+    emit_body(body);
+    std::vector<ValueId> yielded = values_of(carried);
+    exprs_.leave_region(mark);
+    return yielded;
+  }
+
+  // --- Combine ---
+
+  // The axes that the destination uses are looped over, the others folded: unroll, then vec.
   void emit_combine(const Combine& combine) {
-    std::map<int64_t, std::map<std::pair<int64_t, int64_t>, ValueId>> items;
+    TENON_ASSERT(regs_.is_reg(combine.dst) && regs_.is_reg(combine.src),
+                 "emit_linear: a Combine of '", nest_.name,
+                 "' from or to memory; expected register buffers");
+    const RegIndex& dst = regs_.index(combine.dst_index[0]);
+    const RegIndex& src = regs_.index(combine.src_index[0]);
+    const Node vec = vec_axis_of(combine.axes, nest_.name);
+    // Along this axis the source's registers are vectors.
+    const bool has_vectors = vec && src.coefficient(vec) == 1 && regs_.width(combine.src) > 1;
+    std::vector<AxisUse> kept;
+    std::vector<AxisUse> unroll;
+    std::vector<AxisUse> lanes;
     for (const AxisUse& use : combine.axes) {
       TENON_ASSERT(use.role == Role::kUnroll || use.role == Role::kVec,
                    "emit_linear: a Combine over lanes");
-    }
-    const auto ordinal = [&](Role role, const std::vector<std::pair<Node, int64_t>>& point) {
-      int64_t number = 0;
-      for (size_t i = 0; i < combine.axes.size(); ++i) {
-        const AxisUse& use = combine.axes[i];
-        if (use.role != role || uses_axis(combine.dst_index[0], use.axis)) continue;
-        number = number * axis_extent(use.axis) + point[combine.axes.size() - 1 - i].second;
+      if (has_vectors && use.axis == vec) continue;
+      if (dst.coefficient(use.axis) != 0) {
+        kept.push_back(use);
+      } else {
+        (use.role == Role::kVec ? lanes : unroll).push_back(use);
       }
-      return number;
-    };
-    for_each_instance(combine.axes, [&] {
-      const auto& point = exprs_.instance();
-      const int64_t dst = exprs_.constant_index(combine.dst_index[0]);
-      const int64_t src = exprs_.constant_index(combine.src_index[0]);
-      items[dst][{ordinal(Role::kVec, point), ordinal(Role::kUnroll, point)}] =
-          exprs_.reg_value(combine.src, src);
-    });
-    for (const auto& [dst, by_place] : items) {
-      std::map<int64_t, std::vector<ValueId>> columns;  // by vec item: its unroll items in order
-      for (const auto& [place, value] : by_place)
-        columns[place.first].push_back(value);
-      std::vector<ValueId> folded;
-      for (auto& [column, values] : columns)
-        folded.push_back(halve(combine.op, values));
-      exprs_.set_reg(combine.dst, dst, halve(combine.op, folded));
+    }
+    for (const auto& [dst_element, from] : pairs_of(dst, src, kept)) {
+      std::vector<ValueId> row;  // by vec item
+      for (const auto& [unused, lane] : pairs_of({}, src, lanes)) {
+        std::vector<ValueId> column;  // by unroll item
+        for (const auto& [unused_too, item] : pairs_of({}, src, unroll)) {
+          const int64_t element = src.offset + from + lane + item;
+          column.push_back(has_vectors ? exprs_.reg_vector(combine.src, element)
+                                       : exprs_.reg_scalar(combine.src, element));
+        }
+        row.push_back(fold_items(builder_, combine.op, std::move(column)));
+      }
+      ValueId value = fold_items(builder_, combine.op, std::move(row));
+      if (has_vectors && dst.coefficient(vec) == 0) {
+        value = fold_lanes(builder_, combine.op, value, program_.type_of(value));
+      }
+      const RegKey key = regs_.key(combine.dst, dst.offset + dst_element);
+      TENON_ASSERT(program_.type_of(value) == regs_.type(combine.dst) &&
+                       key.first == dst.offset + dst_element,
+                   "emit_linear: a Combine of '", nest_.name, "' writes ",
+                   program_.type_of(value).lanes, " lanes to '",
+                   nest_.buffers[static_cast<size_t>(combine.dst)].name, "', whose registers have ",
+                   regs_.width(combine.dst));
+      regs_.set(key, value);
     }
   }
 
-  static bool uses_axis(const Node& expr, const Node& axis) {
-    for (const Node& node : topological_order(std::span(&expr, 1))) {
-      if (node == axis) return true;
-    }
-    return false;
-  }
-
-  ValueId halve(Op op, std::vector<ValueId> items) {
-    while (items.size() > 1) {
-      const size_t half = (items.size() + 1) / 2;
-      for (size_t i = 0; i < items.size() - half; ++i) {
-        items[i] = builder_.binary(op, items[i], items[i + half]);
+  // What the points of `axes` add to two register indices, in row-major order.
+  std::vector<std::pair<int64_t, int64_t>> pairs_of(const RegIndex& a, const RegIndex& b,
+                                                    const std::vector<AxisUse>& axes) {
+    std::vector<std::pair<int64_t, int64_t>> pairs{{0, 0}};
+    for (const AxisUse& use : axes) {
+      std::vector<std::pair<int64_t, int64_t>> longer;
+      for (const auto& [first, second] : pairs) {
+        for (int64_t i = 0; i < axis_extent(use.axis); ++i) {
+          longer.emplace_back(first + i * a.coefficient(use.axis),
+                              second + i * b.coefficient(use.axis));
+        }
       }
-      items.resize(half);
+      pairs = std::move(longer);
     }
-    return items[0];
+    return pairs;
   }
 
   const Kernel& nest_;
   LinearProgram program_;
   LinearBuilder builder_;
+  RegFile regs_;
   ExprEmitter exprs_;
   DType index_;
 };

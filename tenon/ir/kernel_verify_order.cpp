@@ -156,11 +156,9 @@ class Written {
     if (read.gate) bounds.assume(read.gate);
     std::vector<Node> used;
     for (size_t dim = 0; dim < write.index.size(); ++dim) {
-      // With a width, indices are proven where they were idx.
-      const bool is_idx =
-          write.index[dim].dtype() == DType::kIdx && read.index[dim].dtype() == DType::kIdx;
+      if (write.index[dim].dtype() != DType::kIdx) return false;  // has a width already
       const std::optional<Affine> form = affine_of(write.index[dim]);
-      if (!form || !is_idx) return false;
+      if (!form) return false;
       Node base = idx_const(form->constant);
       std::vector<std::pair<int64_t, int64_t>> steps;
       for (const auto& [atom, coefficient] : form->terms) {
