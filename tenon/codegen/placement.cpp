@@ -635,6 +635,7 @@ class Placer {
         widen(storage, reader, load_parts(load).index, outer);
     }
     storage.is_reg = fits_registers(comp, storage);
+    storage.vec_dim = vec_dim(comp, comp.comp->index).first;
     return storage;
   }
 
@@ -671,29 +672,41 @@ class Placer {
       }
     }
     if (!is_by_instances(comp, comp.comp->index, storage)) return false;
-    const int64_t lanes = vec_lanes(comp, comp.comp->index);
+    const auto lanes = vec_dim(comp, comp.comp->index);
     for (size_t number = 0; number < kernel_.body.size(); ++number) {
       if (static_cast<int>(number) == comp.plan->comp) continue;
       const PlacedComp& reader = placed(static_cast<int>(number));
       for (const Node& load : loads_of(*reader.comp, storage.buffer)) {
         const std::span<const Node> index = load_parts(load).index;
         if (!is_by_instances(reader, index, storage)) return false;
-        if (vec_lanes(reader, index) != lanes) return false;
+        if (vec_dim(reader, index) != lanes) return false;
       }
     }
     return true;
   }
 
-  // How many elements of a register buffer one instance with this index takes.
-  int64_t vec_lanes(const PlacedComp& comp, std::span<const Node> index) const {
+  // The dim along which one instance with this index takes several elements of a register buffer,
+  // and how many; -1 and 1 without a vec axis in it.
+  std::pair<int, int64_t> vec_dim(const PlacedComp& comp, std::span<const Node> index) const {
     const auto values = axis_values(comp);
     for (const AxisUse& use : comp.instances) {
       if (use.role != Role::kVec) continue;
-      for (const Node& part : index) {
-        if (has_node(substitute(part, values), {use.axis.id()})) return axis_extent(use.axis);
+      for (size_t dim = 0; dim < index.size(); ++dim) {
+        if (has_node(substitute(index[dim], values), {use.axis.id()})) {
+          return {static_cast<int>(dim), axis_extent(use.axis)};
+        }
       }
     }
-    return 1;
+    return {-1, 1};
+  }
+
+  // Registers are vectors along one dim, so that is the innermost.
+  static void put_innermost(BufferDecl& decl, int dim) {
+    if (dim < 0 || static_cast<size_t>(dim) + 1 == decl.dims.size()) return;
+    for (size_t i = 0; i < decl.dims.size(); ++i) {
+      if (static_cast<int>(i) != dim) decl.layout.push_back({static_cast<int>(i), decl.dims[i], 0});
+    }
+    decl.layout.push_back({dim, decl.dims[static_cast<size_t>(dim)], 0});
   }
 
   bool is_by_instances(const PlacedComp& comp, std::span<const Node> index,
@@ -729,6 +742,7 @@ class Placer {
     for (size_t dim = 0; dim < decl.dims.size(); ++dim)
       decl.dims[dim] = storage.box[dim].length;
     decl.scope = storage.is_reg ? Scope::kReg : Scope::kGroup;
+    if (storage.is_reg) put_innermost(decl, storage.vec_dim);
   }
 
   // The tmp in the output that its one reader writes at the place where it reads.
@@ -800,6 +814,7 @@ class Placer {
     tile.box = own_box(comp, acc.depth);
     widen(tile, comp, comp.comp->index, loops_around({number, acc.depth}));
     tile.is_reg = true;
+    tile.vec_dim = vec_dim(comp, comp.comp->index).first;
     const bool is_same = acc.depth == comp.start_depth;
     if (is_same && tmp.is_reg && tmp.alias.empty()) {
       tile = tmp;
@@ -829,12 +844,16 @@ class Placer {
 
   void add_partials(PlacedComp& comp, bool is_carried) {
     std::vector<int64_t> extents;
+    Storage partials = *comp.acc;
     for (const AxisUse& use : comp.instances) {
-      if (is_partial(comp, use)) extents.push_back(axis_extent(use.axis));
+      if (!is_partial(comp, use)) continue;
+      if (use.role == Role::kVec) {
+        partials.vec_dim = static_cast<int>(partials.box.size() + extents.size());
+      }
+      extents.push_back(axis_extent(use.axis));
     }
     if (extents.empty()) return;
     if (is_carried) refuse("comp ", comp.plan->comp, " carries partial accumulators");
-    Storage partials = *comp.acc;
     partials.buffer = add_register("part", comp, partials, extents);
     comp.partials = std::move(partials);
   }
@@ -856,6 +875,7 @@ class Placer {
       decl.dims.push_back(range.length);
     decl.dims.insert(decl.dims.end(), more.begin(), more.end());
     decl.scope = Scope::kReg;
+    put_innermost(decl, storage.vec_dim);
     return result_.nest.add_buffer(decl);
   }
 

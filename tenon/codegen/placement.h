@@ -34,6 +34,7 @@ struct Storage {
   int buffer = -1;
   std::vector<AxisRange> box;  ///< by dim of the tmp
   bool is_reg = false;
+  int vec_dim = -1;  ///< in registers: the dim along which they are vectors; -1: scalars
   /// The tmp lies in another buffer: by its dim, an expression of `dims`, which stand for the
   /// tmp's index.
   std::vector<Node> alias;

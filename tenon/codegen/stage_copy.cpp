@@ -21,12 +21,13 @@ class StageCopy {
     const size_t copy_dim =
         decl_.layout.empty() ? source_dim : static_cast<size_t>(decl_.layout.back().dim);
     const int64_t run = decl_.layout.empty() ? decl_.dims[copy_dim] : decl_.layout.back().extent;
-    const bool is_vector = lanes_ > 1 && (run % lanes_ == 0 || decl_.layout.empty());
+    const bool is_vector = lanes_ > 1 && decl_.dims[copy_dim] >= lanes_ &&
+                           (run % lanes_ == 0 || decl_.layout.empty());
     for (size_t dim = 0; dim < decl_.dims.size(); ++dim) {
-      const bool is_block = is_vector && (dim == copy_dim || dim == source_dim);
+      const bool is_block = is_vector && (dim == copy_dim || dim == source_dim) &&
+                            decl_.dims[dim] >= lanes_;
       open_dim(dim, is_block ? lanes_ : 1, dim == copy_dim ? Role::kVec : Role::kUnroll);
     }
-    // Along one dim both are contiguous: a block is one vector.
     finish_value();
     Body body;
     body.push_back(Stmt{std::move(copy_)});

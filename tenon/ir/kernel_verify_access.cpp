@@ -238,8 +238,10 @@ void verify_inside(Verifying& v) {
                    ", expected 0..", decl.dims[dim] - 1);
         if (!reported.insert(text).second) continue;
         const bool is_never_inside = range.high < 0 || range.low >= decl.dims[dim];
+        // A gate may be false wherever the index is outside.
         const bool is_refuted =
-            is_never_inside || (bounds.num_conditions() == 0 && !access.gate && is_exact(index));
+            !access.gate &&
+            (is_never_inside || (bounds.num_conditions() == 0 && is_exact(index)));
         is_refuted ? v.error(site, text) : v.unproven(site, text);
       }
       bounds.truncate(num_conditions);

@@ -21,4 +21,11 @@ inline Target scalar_target() {
   return target;
 }
 
+/// The same with vectors of 64 bytes.
+inline Target vector_target() {
+  Target target = scalar_target();
+  target.max_vector_bytes = 64;
+  return target;
+}
+
 }  // namespace tenon::test
