@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+
+#include "tenon/rules/access.h"
+
+#include "tenon/rules/affine.h"
+#include "tenon/rules/simplify_index.h"
+
+namespace tenon {
+namespace {
+
+void add_index(Access& access, const Kernel& kernel, const Comp& comp,
+               std::span<const Node> index) {
+  const BufferDecl& buffer = kernel.buffers[static_cast<size_t>(access.buffer)];
+  access.dtype = buffer.dtype;
+  access.strides.assign(comp.axes.size(), 0);
+  access.is_irregular.assign(comp.axes.size(), false);
+  const auto number_of = [&](const Node& axis) {
+    for (size_t i = 0; i < comp.axes.size(); ++i) {
+      if (comp.axes[i].axis == axis) return i;
+    }
+    return comp.axes.size();
+  };
+  StructuralOrder order;
+  const auto form = to_affine(simplify_index(layout_offset(buffer, index)), order);
+  if (!form) {
+    access.is_irregular.assign(comp.axes.size(), true);
+    return;
+  }
+  for (const AffineTerm& term : form->terms) {
+    if (const size_t axis = number_of(term.node); axis < comp.axes.size()) {
+      access.strides[axis] = term.coefficient;
+      continue;
+    }
+    for (const Node& node : topological_order(std::span(&term.node, 1))) {
+      if (const size_t axis = number_of(node); axis < comp.axes.size()) {
+        access.is_irregular[axis] = true;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Access> analyze_access(const Kernel& kernel, const Comp& comp) {
+  std::vector<Access> accesses;
+  Access store{.buffer = comp.dst, .is_store = true};
+  add_index(store, kernel, comp, comp.index);
+  accesses.push_back(std::move(store));
+  for (const Node& node : topological_order(std::span(&comp.value, 1))) {
+    if (node.op() != Op::kLoad) continue;
+    const LoadParts parts = load_parts(node);
+    Access access{.buffer = parts.buffer, .is_gated = parts.gated, .load = node};
+    add_index(access, kernel, comp, parts.index);
+    accesses.push_back(std::move(access));
+  }
+  return accesses;
+}
+
+}  // namespace tenon
