@@ -492,12 +492,209 @@ class Chooser {
   }
 
   // The reduction along a contiguous red axis: vectors of partial sums.
-  std::optional<Plan> dot() const { return std::nullopt; }
+  std::optional<Plan> dot() const {
+    const Walk& walk = walks_[0];
+    const Walk& last = walks_[1];
+    const std::vector<size_t> consumer = consumer_axes();
+    const size_t none = walk.num_axes();
+    const size_t vec = contiguous_red_axis(walk);
+    if (vec == none) return std::nullopt;
+    int64_t lanes = lanes_of(walk);
+    while (lanes > 1 && lanes > walk.extent(vec))
+      lanes /= 2;
+    if (lanes < 2) return std::nullopt;
+    // Rows and columns of results at once: each operand vector is used by all of the other's.
+    std::vector<size_t> tiles;
+    for (size_t i = none; i-- > 0 && tiles.size() < 2;) {
+      if (walk.is_red(i)) continue;
+      if (consumer[i] == last.num_axes()) return std::nullopt;
+      if (walk.extent(i) > 1) tiles.push_back(i);
+    }
+    constexpr int64_t kMaxTile = 4;
+    const auto tile_of = [&](size_t axis) {
+      const bool is_tiled = std::find(tiles.begin(), tiles.end(), axis) != tiles.end();
+      return is_tiled ? std::min<int64_t>(walk.extent(axis), kMaxTile) : 1;
+    };
+    int64_t results = 1;
+    for (const size_t axis : tiles)
+      results *= tile_of(axis);
+    const int64_t vectors = walk.extent(vec) / lanes;
+    const int64_t unroll =
+        std::clamp<int64_t>(std::min(vectors, int64_t{8} / std::min<int64_t>(results, 8)), 1, 8);
+    CompPlan entry{.comp = walk.number, .how = How::kRoot};
+    CompPlan after{.comp = last.number, .how = How::kAfter};
+    std::vector<Part> loops;
+    std::vector<Part> instances;
+    int64_t groups = 1;
+    const int64_t wanted = kGroupsPerThread * target_.threads;
+    for (size_t i = 0; i < none; ++i) {
+      if (walk.is_red(i)) continue;
+      const int axis = static_cast<int>(i);
+      const int64_t tile = tile_of(i);
+      const int64_t blocks = ceil_div(walk.extent(i), tile);
+      if (entry.parts.size() < kMaxGridDims && groups < wanted && blocks > 1) {
+        const int64_t block = std::max<int64_t>(ceil_div(blocks * groups, wanted), 1) * tile;
+        entry.parts.push_back({axis, Role::kGrid, block});
+        if (block > tile) loops.push_back({axis, Role::kSeq, tile});
+        groups *= ceil_div(walk.extent(i), block);
+      } else {
+        loops.push_back({axis, Role::kSeq, tile});
+      }
+      if (tile == 1) continue;
+      instances.push_back({axis, Role::kUnroll, 1, Tail::kClamp});
+      after.parts.push_back({static_cast<int>(consumer[i]), Role::kUnroll, 1});
+    }
+    entry.parts.insert(entry.parts.end(), loops.begin(), loops.end());
+    entry.acc = Acc{.depth = entry.num_loops()};
+    after.at = {walk.number, entry.num_loops()};
+    add_red_parts(walk, vec, unroll, lanes, entry, std::move(instances));
+    return Plan{{std::move(entry), std::move(after)}};
+  }
+
+  // The red axis along which some load is contiguous and none is gathered; the number of axes if
+  // there is none.
+  static size_t contiguous_red_axis(const Walk& walk) {
+    for (size_t i = 0; i < walk.num_axes(); ++i) {
+      if (!walk.is_red(i) || walk.extent(i) < 2) continue;
+      bool is_contiguous = false;
+      bool is_good = true;
+      for (const Access& access : walk.accesses) {
+        if (access.is_store || !access.uses(i)) continue;
+        is_contiguous = is_contiguous || access.strides[i] == 1;
+        is_good = is_good && access.strides[i] == 1 && !access.is_irregular[i];
+      }
+      if (is_contiguous && is_good) return i;
+    }
+    return walk.num_axes();
+  }
+
+  // Loops over the other red axes, then the vec axis in steps of unrolled vectors.
+  static void add_red_parts(const Walk& walk, size_t vec, int64_t unroll, int64_t lanes,
+                            CompPlan& entry, std::vector<Part> instances) {
+    const int axis = static_cast<int>(vec);
+    for (size_t i = 0; i < walk.num_axes(); ++i) {
+      if (walk.is_red(i) && i != vec) entry.parts.push_back({static_cast<int>(i), Role::kSeq, 1});
+    }
+    entry.parts.push_back({axis, Role::kSeq, unroll * lanes, Tail::kPeel});
+    entry.parts.insert(entry.parts.end(), instances.begin(), instances.end());
+    if (unroll > 1) entry.parts.push_back({axis, Role::kUnroll, lanes});
+    entry.parts.push_back({axis, Role::kVec, 1});
+  }
 
   // --- several reductions in front of the last comp
   // ------------------------------------------------
 
-  std::optional<Plan> rows() const { return std::nullopt; }
+  // The last comp's outer axes over groups, each producer at the innermost of the loops that its
+  // tmp depends on; rows are walked by vectors.
+  std::optional<Plan> rows() const {
+    const Walk& last = walks_.back();
+    const std::vector<bool> is_row = row_axes();
+    const auto is_marked = [](bool marked) { return marked; };
+    if (std::none_of(is_row.begin(), is_row.end(), is_marked)) return std::nullopt;
+    CompPlan root{.comp = last.number, .how = How::kRoot};
+    std::vector<Part> loops;
+    int64_t groups = 1;
+    const int64_t wanted = kGroupsPerThread * target_.threads;
+    int64_t row_bytes = bytes_per_point(last);
+    for (size_t i = 0; i < last.num_axes(); ++i) {
+      if (!is_row[i]) row_bytes *= last.extent(i);
+    }
+    for (size_t i = 0; i < last.num_axes(); ++i) {
+      if (!is_row[i]) continue;
+      const int axis = static_cast<int>(i);
+      const int64_t extent = last.extent(i);
+      if (root.parts.size() < kMaxGridDims && groups < wanted && extent > 1) {
+        const int64_t most = std::max<int64_t>(ceil_div(extent * groups, wanted), 1);
+        const int64_t least = std::clamp<int64_t>(kMinGroupBytes / row_bytes, 1, extent);
+        const int64_t block = std::max(most, least);
+        root.parts.push_back({axis, Role::kGrid, block});
+        if (block > 1) loops.push_back({axis, Role::kSeq, 1});
+        groups *= ceil_div(extent, block);
+      } else {
+        loops.push_back({axis, Role::kSeq, 1});
+      }
+    }
+    root.parts.insert(root.parts.end(), loops.begin(), loops.end());
+    const int depth = root.num_loops();
+    std::vector<size_t> open;
+    for (size_t i = 0; i < last.num_axes(); ++i) {
+      if (!is_row[i]) open.push_back(i);
+    }
+    walk_open(last, open, root);
+    Plan plan{{std::move(root)}};
+    for (size_t number = walks_.size() - 1; number-- > 0;) {
+      const Walk& walk = walks_[number];
+      CompPlan entry{.comp = walk.number, .how = How::kBefore, .at = {last.number, depth}};
+      const auto ranges = ranges_at(kernel_, plan, walk.number, How::kBefore, entry.at);
+      if (!ranges) return std::nullopt;
+      open.clear();
+      for (size_t i = 0; i < walk.num_axes(); ++i) {
+        if (!(*ranges)[i].is_bound || (*ranges)[i].length > 1) open.push_back(i);
+      }
+      walk_open(walk, open, entry);
+      plan.comps.push_back(std::move(entry));
+    }
+    return plan;
+  }
+
+  // By axis of the last comp: some tmp is read at it as an index of its own, so that the tmp is
+  // computed inside its loop. Axes that a tmp is read along as a whole are not.
+  std::vector<bool> row_axes() const {
+    const Walk& last = walks_.back();
+    std::vector<bool> is_row(last.num_axes(), true);
+    std::vector<bool> is_read(last.num_axes(), false);
+    for (const Access& access : last.accesses) {
+      const BufferDecl& buffer = kernel_.buffers[static_cast<size_t>(access.buffer)];
+      if (access.is_store || buffer.access != BufferAccess::kTmp) continue;
+      for (size_t i = 0; i < last.num_axes(); ++i) {
+        is_row[i] = is_row[i] && access.strides[i] != 0 && !access.is_irregular[i];
+        is_read[i] = true;
+      }
+    }
+    for (size_t i = 0; i < last.num_axes(); ++i)
+      is_row[i] = is_row[i] && is_read[i];
+    return is_row;
+  }
+
+  // Loops and instances over the axes that are open, in their order; par ones outside.
+  void walk_open(const Walk& walk, const std::vector<size_t>& open, CompPlan& entry) const {
+    size_t vec = walk.num_axes();
+    for (const size_t axis : open) {
+      const bool is_good = std::all_of(
+          walk.accesses.begin(), walk.accesses.end(), [&](const Access& access) {
+            const bool is_used = access.uses(axis);
+            if (access.is_store && !is_used) return walk.is_red(axis);
+            return !is_used || (access.strides[axis] == 1 && !access.is_irregular[axis]);
+          });
+      if (is_good && walk.extent(axis) > 1) vec = axis;
+    }
+    int64_t lanes = lanes_of(walk);
+    if (vec != walk.num_axes()) {
+      while (lanes > 1 && lanes / 2 >= walk.extent(vec))
+        lanes /= 2;
+    }
+    const bool has_vec = vec != walk.num_axes() && lanes > 1;
+    for (const bool is_red : {false, true}) {
+      if (is_red && walk.comp->combine) entry.acc = Acc{.depth = entry.num_loops()};
+      for (const size_t axis : open) {
+        if (walk.is_red(axis) != is_red || (has_vec && axis == vec)) continue;
+        entry.parts.push_back({static_cast<int>(axis), Role::kSeq, 1});
+      }
+      if (!has_vec || walk.is_red(vec) != is_red) continue;
+      if (!is_red && walk.comp->combine && !walk.comp->axes.empty()) {
+        // Par vec of a reduction: loops over red axes stand inside its tile.
+        entry.parts.push_back({static_cast<int>(vec), Role::kSeq, lanes});
+        continue;
+      }
+      const int64_t unroll = std::clamp<int64_t>(walk.extent(vec) / lanes, 1, 4);
+      entry.parts.push_back({static_cast<int>(vec), Role::kSeq, lanes * unroll, Tail::kPeel});
+      if (unroll > 1) entry.parts.push_back({static_cast<int>(vec), Role::kUnroll, lanes});
+    }
+    if (has_vec) entry.parts.push_back({static_cast<int>(vec), Role::kVec, 1});
+    // Instances stand inside of all loops.
+    std::stable_partition(entry.parts.begin(), entry.parts.end(),
+                          [](const Part& part) { return is_loop(part.role); });
+  }
 
   const Kernel& kernel_;
   const Target& target_;

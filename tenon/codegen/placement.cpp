@@ -427,7 +427,7 @@ class Placer {
     Node value = range.base;
     Node local = idx_const(0);
     int64_t left = std::max<int64_t>(range.length, 1);
-    int64_t reach = left;  // what the instances run through
+    int64_t reach = 0;  // what the instances inside the innermost loop run through; 0: no loop
     bool is_exact = range.is_exact;
     bool is_trimmed = true;
     bool is_clamped = false;
@@ -459,7 +459,8 @@ class Placer {
       left = part.step;
     }
     comp.exprs.push_back(value);
-    const bool divides = is_trimmed && extent % reach == 0 && is_multiple(range.base, reach);
+    const bool divides =
+        reach > 0 && is_trimmed && extent % reach == 0 && is_multiple(range.base, reach);
     const bool needs_guard = !is_exact && !(is_trimmed && reach == 1) && !divides &&
                              !is_planted(PlantedFault::kTailNotTrimmed);
     comp.guards.push_back(needs_guard ? make_expr(Op::kLt, value, idx_const(extent)) : Node());
