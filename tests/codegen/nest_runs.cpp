@@ -117,13 +117,6 @@ std::vector<ArgumentValue> NestMemory::program_arguments(const Signature& signat
   return values;
 }
 
-std::vector<uint64_t> NestMemory::addresses() {
-  std::vector<uint64_t> values;
-  for (Block& block : blocks_)
-    values.push_back(reinterpret_cast<uint64_t>(block.bytes.data() + block.begin));
-  return values;
-}
-
 std::vector<std::byte> NestMemory::outputs() const {
   std::vector<std::byte> bytes;
   for (const Block& block : blocks_) {
@@ -178,6 +171,18 @@ std::string evaluate_nest(const NestCase& nest, uint64_t seed) {
   return "";
 }
 
+void run_kernel(CpuKernelFunction function, const LinearProgram& program,
+                std::span<const ArgumentValue> values) {
+  std::vector<uint64_t> addresses;
+  for (const ArgumentValue& value : values)
+    addresses.push_back(reinterpret_cast<uint64_t>(value.address));
+  std::vector<std::byte> arguments = testing::pack_arguments(program.signature, addresses);
+  arguments.resize(arguments.size() + 64);
+  const auto scratch_bytes = static_cast<size_t>(program.scratch_bytes) + 64;
+  const testing::HostBuffer scratch(DType::kU8, scratch_bytes);
+  function(arguments.data(), 0, num_groups(program), scratch.data());
+}
+
 std::string run_compiled(const std::vector<Kernel>& nests) {
   for (const testing::CpuLevel& level : testing::cpu_levels()) {
     if (!level.is_here) continue;
@@ -196,12 +201,8 @@ std::string run_compiled(const std::vector<Kernel>& nests) {
                   {.fused_mulacc = level.target.fuses_mulacc});
       const std::vector<std::byte> expected = memory.outputs();
       memory.reset();
-      std::vector<std::byte> arguments =
-          testing::pack_arguments(program.signature, memory.addresses());
-      arguments.resize(arguments.size() + 64);
-      const testing::HostBuffer scratch(DType::kU8,
-                                        static_cast<size_t>(program.scratch_bytes) + 64);
-      library.kernel(sources[i].entry)(arguments.data(), 0, num_groups(program), scratch.data());
+      run_kernel(library.kernel(sources[i].entry), program,
+                 memory.program_arguments(program.signature));
       const std::string found = memory.difference(expected);
       if (!found.empty()) {
         return concat(cases[i].name, ", ", level.name, ": ", found, '\n', to_text(program),

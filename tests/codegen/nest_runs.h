@@ -41,7 +41,6 @@ class NestMemory {
   void reset();
   std::vector<KernelArgument> kernel_arguments();
   std::vector<ArgumentValue> program_arguments(const Signature& signature);
-  std::vector<uint64_t> addresses();
   std::vector<std::byte> outputs() const;
   /// Where this differs from `expected`, element by element; empty: nowhere.
   std::string difference(const std::vector<std::byte>& expected) const;
@@ -63,8 +62,11 @@ class NestMemory {
 /// Runs eval_kernel on the flat nest, then eval_linear on both programs; what differs, or nothing.
 std::string evaluate_nest(const NestCase& nest, uint64_t seed = 1);
 
+/// Runs all groups of a compiled program, its arguments and group memory as the backend gives them.
+void run_kernel(CpuKernelFunction function, const LinearProgram& program,
+                std::span<const ArgumentValue> values);
+
 /// Compiles all of them for each CPU level that is here and runs them; what differs, or nothing.
-/// `make` gives the cases for a level.
 std::string run_compiled(const std::vector<Kernel>& nests);
 
 /// Instructions of an op in a region and those inside it.
