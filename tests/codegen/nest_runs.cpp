@@ -66,6 +66,11 @@ NestCase lower_nest(std::string_view text, const Target& target) {
   return lower_nest(parse_kernel(text, "test"), target);
 }
 
+LinearProgram emit_unverified(std::string_view text) {
+  const Kernel nest = flatten_indices(parse_kernel(text, "test"));
+  return emit_linear(give_indices_width(nest, DType::kI32), DType::kI32);
+}
+
 Kernel golden_nest(const std::string& name) {
   const std::string path = std::string(TENON_SOURCE_DIR) + "/tests/golden/kernel/" + name;
   return parse_kernel(read_file(path), name);

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,8 @@ struct NestCase {
 /// Passes 4 to 10, each result verified. `target` gets vectors of 64 bytes.
 NestCase lower_nest(const Kernel& nest, Target target);
 NestCase lower_nest(std::string_view text, const Target& target);
+/// Only what emit_linear needs, nothing verified: for nests that it must refuse.
+LinearProgram emit_unverified(std::string_view text);
 /// A file of tests/golden/kernel.
 Kernel golden_nest(const std::string& name);
 
