@@ -3,9 +3,10 @@
 
 #include "tenon/codegen/clean_linear.h"
 
+#include <algorithm>
 #include <array>
-#include <map>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "tenon/base/error.h"
@@ -15,13 +16,9 @@
 namespace tenon {
 namespace {
 
-bool is_control(Op op) {
-  return op == Op::kFor || op == Op::kIf || op == Op::kYield;
-}
-
 bool has_effect(Op op) {
-  return is_control(op) || op == Op::kStore || op == Op::kAtomic || op == Op::kPrefetch ||
-         op == Op::kBarrier || op == Op::kTileStore || op == Op::kUnitSetup;
+  return op == Op::kStore || op == Op::kAtomic || op == Op::kPrefetch || op == Op::kBarrier ||
+         op == Op::kTileStore || op == Op::kUnitSetup;
 }
 
 // A function of its operands and fields only.
@@ -31,45 +28,137 @@ bool is_pure(const Inst& inst) {
          inst.op == Op::kGridId || inst.op == Op::kLaneId;
 }
 
-// What is reached from instructions with an effect.
-std::vector<bool> find_live(const LinearProgram& program) {
-  std::vector<bool> live(program.insts.size(), false);
-  std::vector<InstId> pending;
-  for (const InstId id : program_order(program)) {
-    if (has_effect(program.insts[id].op)) pending.push_back(id);
-  }
-  while (!pending.empty()) {
-    const InstId id = pending.back();
-    pending.pop_back();
-    if (live[id]) continue;
-    live[id] = true;
-    for (const ValueId operand : program.operands_of(program.insts[id])) {
-      const InstId def = program.values[operand].def;
-      if (def != kNoId && !live[def]) pending.push_back(def);
+// What instructions with an effect need: instructions, and of loops and branches the values that
+// are carried and yielded for it.
+class Liveness {
+ public:
+  explicit Liveness(const LinearProgram& program)
+      : program_(program),
+        insts_(program.insts.size(), false),
+        values_(program.values.size(), false),
+        owner_(program.regions.size(), kNoId),
+        region_(program.insts.size(), 0),
+        loop_of_arg_(program.values.size(), kNoId) {
+    for (RegionId region = 0; region < program.regions.size(); ++region) {
+      for (const InstId id : program.regions[region].insts) {
+        region_[id] = region;
+        const Inst& inst = program.insts[id];
+        for (size_t i = 0; i < inst.num_regions; ++i)
+          note_region(id, inst.regions[i]);
+      }
+    }
+    for (const InstId id : program_order(program)) {
+      if (has_effect(program.insts[id].op)) need_inst(id);
+    }
+    while (!pending_.empty()) {
+      const ValueId value = pending_.back();
+      pending_.pop_back();
+      visit(value);
     }
   }
-  return live;
-}
 
-/// Equal keys compute equal values: op, type, fields, operands.
-using Key = std::vector<uint64_t>;
+  bool has_inst(InstId id) const { return insts_[id]; }
+  bool has_value(ValueId value) const { return values_[value]; }
+  /// The loop or branch that an instruction stands in; kNoId in the body.
+  InstId around(InstId id) const { return owner_[region_[id]]; }
+
+ private:
+  void note_region(InstId owner, RegionId region) {
+    owner_[region] = owner;
+    for (const ValueId arg : program_.regions[region].args)
+      loop_of_arg_[arg] = owner;
+  }
+
+  void need(ValueId value) {
+    if (values_[value]) return;
+    values_[value] = true;
+    pending_.push_back(value);
+  }
+
+  // The instruction, what it is inside of, and the operands that it always needs.
+  void need_inst(InstId id) {
+    for (; id != kNoId && !insts_[id]; id = around(id)) {
+      insts_[id] = true;
+      const Inst& inst = program_.insts[id];
+      const auto operands = program_.operands_of(inst);
+      for (const ValueId operand : inst.op == Op::kFor ? operands.first(2) : operands)
+        need(operand);
+    }
+  }
+
+  ValueId yielded(RegionId region, size_t number) const {
+    const Inst& yield = program_.insts[program_.regions[region].insts.back()];
+    return program_.operands_of(yield)[number];
+  }
+
+  void visit(ValueId value) {
+    const InstId loop = loop_of_arg_[value];
+    if (loop != kNoId) {
+      need_inst(loop);
+      const Inst& inst = program_.insts[loop];
+      const ValueId first_arg = program_.regions[inst.regions[0]].args[0];
+      if (value != first_arg) need(inst.first_result + (value - first_arg - 1));
+      return;
+    }
+    const InstId def = program_.values[value].def;
+    if (def == kNoId) return;
+    need_inst(def);
+    const Inst& inst = program_.insts[def];
+    const size_t number = value - inst.first_result;
+    for (size_t i = 0; i < inst.num_regions; ++i)
+      need(yielded(inst.regions[i], number));
+    if (inst.op != Op::kFor) return;
+    need(program_.operands_of(inst)[2 + number]);
+    need(program_.regions[inst.regions[0]].args[1 + number]);
+  }
+
+  const LinearProgram& program_;
+  std::vector<bool> insts_;
+  std::vector<bool> values_;
+  std::vector<InstId> owner_;  // by region: the loop or branch around it
+  std::vector<RegionId> region_;
+  std::vector<InstId> loop_of_arg_;
+  std::vector<ValueId> pending_;
+};
+
+/// Equal keys compute equal values: op, type, fields, operands, version of the memory read.
+struct Key {
+  uint64_t head = 0;
+  uint64_t imm = 0;
+  uint64_t align_and_version = 0;
+  std::array<ValueId, 4> operands{kNoId, kNoId, kNoId, kNoId};
+  friend bool operator==(const Key&, const Key&) = default;
+};
+
+struct KeyHash {
+  size_t operator()(const Key& key) const {
+    uint64_t hash = key.head;
+    const auto mix = [&hash](uint64_t word) {
+      hash = (hash ^ word) * 0x9e3779b97f4a7c15U;
+      hash ^= hash >> 29;
+    };
+    mix(key.imm);
+    mix(key.align_and_version);
+    mix(static_cast<uint64_t>(key.operands[0]) << 32 | key.operands[1]);
+    mix(static_cast<uint64_t>(key.operands[2]) << 32 | key.operands[3]);
+    return hash;
+  }
+};
 
 class Cleaner {
  public:
   explicit Cleaner(const LinearProgram& program)
-      : in_(program),
-        live_(find_live(program)),
-        builder_(out_),
-        new_value_(program.values.size(), kNoId) {
+      : in_(program), live_(program), builder_(out_), new_value_(program.values.size(), kNoId) {
     out_.name = program.name;
     out_.signature = program.signature;
     out_.grid = program.grid;
     out_.lanes = program.lanes;
     out_.shuffle_tables = program.shuffle_tables;
+    note_writes();
   }
 
   LinearProgram run() {
-    frames_.push_back({.region = 0, .is_loop = false, .known = {}});
+    frames_.push_back({.region = 0, .is_loop = false, .added = {}});
     copy_region(0);
     builder_.finish();
     return std::move(out_);
@@ -79,16 +168,60 @@ class Cleaner {
   struct Frame {
     RegionId region = 0;
     bool is_loop = false;
-    std::map<Key, ValueId> known;  // what this region has computed
+    std::vector<Key> added;  // to known_, by instructions placed in this region
   };
+
+  // --- memory: loads are shared while the version of what they read stays ---
+
+  // Which pointers are written inside each loop and branch; kNoId: any memory.
+  void note_writes() {
+    for (const InstId id : program_order(in_)) {
+      const auto pointer = written_by(in_.insts[id]);
+      if (!pointer) continue;
+      for (InstId around = live_.around(id); around != kNoId; around = live_.around(around)) {
+        std::vector<ValueId>& pointers = writes_[around];
+        if (std::ranges::find(pointers, *pointer) == pointers.end()) pointers.push_back(*pointer);
+      }
+    }
+  }
+
+  std::optional<ValueId> written_by(const Inst& inst) const {
+    if (inst.op == Op::kStore) return in_.operands_of(inst)[0];
+    const bool is_any =
+        inst.op == Op::kBarrier || inst.op == Op::kAtomic || inst.op == Op::kTileStore;
+    return is_any ? std::optional<ValueId>(kNoId) : std::nullopt;
+  }
+
+  void note_write(ValueId pointer) {
+    ++num_writes_;
+    if (pointer == kNoId) {
+      last_any_write_ = num_writes_;
+    } else {
+      last_write_[pointer] = num_writes_;
+    }
+  }
+
+  void note_writes_of(InstId loop) {
+    const auto found = writes_.find(loop);
+    if (found == writes_.end()) return;
+    for (const ValueId pointer : found->second)
+      note_write(pointer);
+  }
+
+  uint64_t version_of(ValueId pointer) const {
+    const auto found = last_write_.find(pointer);
+    return std::max(last_any_write_, found == last_write_.end() ? 0 : found->second);
+  }
+
+  // --- the walk ---
 
   // NOLINTNEXTLINE(misc-no-recursion): regions nest at most 64 deep
   void copy_region(RegionId region) {
     for (const InstId id : in_.regions[region].insts) {
       const Inst& inst = in_.insts[id];
-      if (!live_[id] || inst.op == Op::kYield) continue;
+      if (!live_.has_inst(id) || inst.op == Op::kYield) continue;
       if (inst.op == Op::kFor) {
-        copy_for(inst);
+        copy_for(id);
       } else if (inst.op == Op::kIf) {
         copy_if(inst);
       } else {
@@ -102,17 +235,22 @@ class Cleaner {
     return new_value_[value];
   }
 
-  std::vector<ValueId> mapped_operands(const Inst& inst) const {
-    std::vector<ValueId> operands;
-    for (const ValueId operand : in_.operands_of(inst))
-      operands.push_back(mapped(operand));
-    return operands;
+  // Numbers of the results that something needs.
+  std::vector<uint32_t> live_results(const Inst& inst) const {
+    std::vector<uint32_t> numbers;
+    for (uint32_t i = 0; i < inst.num_results; ++i) {
+      if (live_.has_value(inst.first_result + i)) numbers.push_back(i);
+    }
+    return numbers;
   }
 
-  std::vector<ValueId> mapped_yield(RegionId region) const {
+  std::vector<ValueId> mapped_yield(RegionId region, const std::vector<uint32_t>& numbers) const {
     const Inst& yield = in_.insts[in_.regions[region].insts.back()];
     TENON_ASSERT(yield.op == Op::kYield, "clean_linear: a region does not end with yield");
-    return mapped_operands(yield);
+    std::vector<ValueId> values;
+    for (const uint32_t number : numbers)
+      values.push_back(mapped(in_.operands_of(yield)[number]));
+    return values;
   }
 
   // Notes the depth at which values were defined: how many frames were open.
@@ -120,68 +258,92 @@ class Cleaner {
 
   void define(ValueId old_value, ValueId value) { new_value_[old_value] = value; }
 
+  void define_results(const Inst& inst, const std::vector<uint32_t>& numbers,
+                      const std::vector<ValueId>& results) {
+    for (size_t i = 0; i < numbers.size(); ++i)
+      define(inst.first_result + numbers[i], results[i]);
+  }
+
+  void leave_frame() {
+    for (const Key& key : frames_.back().added)
+      known_.erase(key);
+    frames_.pop_back();
+  }
+
   // NOLINTNEXTLINE(misc-no-recursion): regions nest at most 64 deep
-  void copy_for(const Inst& inst) {
-    const std::vector<ValueId> operands = mapped_operands(inst);
+  void copy_for(InstId id) {
+    const Inst& inst = in_.insts[id];
+    const auto operands = in_.operands_of(inst);
+    const std::vector<uint32_t> carried = live_results(inst);
+    std::vector<ValueId> starts;
+    for (const uint32_t number : carried)
+      starts.push_back(mapped(operands[2 + number]));
     const LinearBuilder::Loop loop =
-        builder_.begin_for(operands[0], operands[1], std::span(operands).subspan(2));
-    depth_.resize(out_.values.size() - 1 - loop.carried.size(), frames_.size());  // the results
-    frames_.push_back({.region = builder_.region(), .is_loop = true, .known = {}});
+        builder_.begin_for(mapped(operands[0]), mapped(operands[1]), starts);
+    depth_.resize(out_.values.size() - 1 - carried.size(), frames_.size());  // the results
+    frames_.push_back({.region = builder_.region(), .is_loop = true, .added = {}});
     note_depth(frames_.size());
     const Region& body = in_.regions[inst.regions[0]];
     define(body.args[0], loop.index);
-    for (size_t i = 0; i < loop.carried.size(); ++i)
-      define(body.args[i + 1], loop.carried[i]);
+    for (size_t i = 0; i < carried.size(); ++i)
+      define(body.args[carried[i] + 1], loop.carried[i]);
+    note_writes_of(id);  // by iterations before
     copy_region(inst.regions[0]);
-    const std::vector<ValueId> yielded = mapped_yield(inst.regions[0]);
-    frames_.pop_back();
-    const std::vector<ValueId> results = builder_.end_for(loop, yielded);
-    for (size_t i = 0; i < results.size(); ++i) {
-      define(inst.first_result + static_cast<ValueId>(i), results[i]);
-    }
+    const std::vector<ValueId> yielded = mapped_yield(inst.regions[0], carried);
+    leave_frame();
+    note_writes_of(id);
+    define_results(inst, carried, builder_.end_for(loop, yielded));
   }
 
   // NOLINTNEXTLINE(misc-no-recursion): regions nest at most 64 deep
   void copy_if(const Inst& inst) {
+    const std::vector<uint32_t> numbers = live_results(inst);
     std::vector<LinearType> types;
-    for (uint32_t i = 0; i < inst.num_results; ++i)
-      types.push_back(in_.type_of(inst.first_result + i));
-    const LinearBuilder::Branch branch = builder_.begin_if(mapped_operands(inst)[0], types);
+    for (const uint32_t number : numbers)
+      types.push_back(in_.type_of(inst.first_result + number));
+    const LinearBuilder::Branch branch = builder_.begin_if(mapped(in_.operands_of(inst)[0]), types);
     note_depth(frames_.size());
     copy_branch(inst.regions[0]);
-    builder_.begin_else(branch, mapped_yield(inst.regions[0]));
+    builder_.begin_else(branch, mapped_yield(inst.regions[0], numbers));
     copy_branch(inst.regions[1]);
-    const std::vector<ValueId> results = builder_.end_if(branch, mapped_yield(inst.regions[1]));
-    for (size_t i = 0; i < results.size(); ++i) {
-      define(inst.first_result + static_cast<ValueId>(i), results[i]);
-    }
+    define_results(inst, numbers, builder_.end_if(branch, mapped_yield(inst.regions[1], numbers)));
   }
 
   // NOLINTNEXTLINE(misc-no-recursion): regions nest at most 64 deep
   void copy_branch(RegionId region) {
-    frames_.push_back({.region = builder_.region(), .is_loop = false, .known = {}});
+    frames_.push_back({.region = builder_.region(), .is_loop = false, .added = {}});
     copy_region(region);
-    frames_.pop_back();
+    leave_frame();
   }
 
   void copy_inst(const Inst& inst) {
-    const std::vector<ValueId> operands = mapped_operands(inst);
+    std::array<ValueId, 4> buffer{};
+    TENON_ASSERT(inst.num_operands <= buffer.size(), "clean_linear: ", op_name(inst.op), " has ",
+                 inst.num_operands, " operands");
+    for (size_t i = 0; i < inst.num_operands; ++i)
+      buffer[i] = mapped(in_.operands_of(inst)[i]);
+    std::span<const ValueId> operands(buffer.data(), inst.num_operands);
     if (is_pure(inst)) {
       define(inst.first_result, pure_value(inst, operands));
       return;
     }
-    if (inst.op == Op::kLoad && reads_constant_memory(operands[0])) {
-      define(inst.first_result, shared_value(inst, operands, frames_.size()));
+    if (operands.size() == 4 && (inst.op == Op::kLoad || inst.op == Op::kStore)) {
+      ValueId& gate = buffer[inst.op == Op::kLoad ? 2 : 3];
+      gate = without_splat(gate);
+      if (const auto is_open = constant_bits(gate)) {
+        if (*is_open == 0 && inst.op == Op::kStore) return;
+        if (*is_open == 0) return define(inst.first_result, operands[3]);
+        operands = operands.first(inst.op == Op::kLoad ? 2 : 3);
+      }
+    }
+    if (inst.op == Op::kLoad) {
+      const uint64_t version = version_of(in_.operands_of(inst)[0]);
+      define(inst.first_result, shared_value(inst, operands, frames_.size(), version));
       return;
     }
+    if (const auto pointer = written_by(inst)) note_write(*pointer);
     const ValueId result = append(inst, operands);
     if (inst.num_results == 1) define(inst.first_result, result);
-  }
-
-  bool reads_constant_memory(ValueId pointer) const {
-    const Inst& def = out_.insts[out_.values[pointer].def];
-    return def.op == Op::kParam &&
-           out_.signature.arguments[static_cast<size_t>(def.imm)].access == ArgumentAccess::kRead;
   }
 
   ValueId append(const Inst& inst, std::span<const ValueId> operands) {
@@ -201,7 +363,7 @@ class Cleaner {
                           .type = inst.type,
                           .num_results = 1,
                           .imm = static_cast<int64_t>(*bits)};
-      return shared_value(constant, {}, 1);
+      return shared_value(constant, {}, 1, 0);
     }
     // Out of every loop around whose values it does not use, but never out of a branch.
     size_t depth = 1;
@@ -210,16 +372,14 @@ class Cleaner {
     size_t place = frames_.size();
     while (place > depth && frames_[place - 1].is_loop)
       --place;
-    return shared_value(inst, operands, place);
+    return shared_value(inst, operands, place, 0);
   }
 
   // The value of an equal instruction in this or an outer region, or a new one in frame `place`.
-  ValueId shared_value(const Inst& inst, std::span<const ValueId> operands, size_t place) {
-    const Key key = key_of(inst, operands);
-    for (size_t i = frames_.size(); i-- > 0;) {
-      const auto found = frames_[i].known.find(key);
-      if (found != frames_[i].known.end()) return found->second;
-    }
+  ValueId shared_value(const Inst& inst, std::span<const ValueId> operands, size_t place,
+                       uint64_t version) {
+    const Key key = key_of(inst, operands, version);
+    if (const auto found = known_.find(key); found != known_.end()) return found->second;
     while (place < frames_.size() && !can_place(place))
       ++place;
     Frame& frame = frames_[place - 1];
@@ -235,7 +395,8 @@ class Cleaner {
     }
     note_depth(place);
     const ValueId value = out_.insts[id].first_result;
-    frame.known.emplace(key, value);
+    known_.emplace(key, value);
+    frame.added.push_back(key);
     return value;
   }
 
@@ -247,36 +408,55 @@ class Cleaner {
     return true;
   }
 
-  static Key key_of(const Inst& inst, std::span<const ValueId> operands) {
+  static Key key_of(const Inst& inst, std::span<const ValueId> operands, uint64_t version) {
     const bool is_one_id = inst.op == Op::kGridId && is_planted(PlantedFault::kGroupIdsShared);
     const bool is_mixed = inst.op == Op::kMod && is_planted(PlantedFault::kRemainderShared);
-    Key key{static_cast<uint64_t>(is_mixed ? Op::kDiv : inst.op) |
-                static_cast<uint64_t>(inst.type.dtype) << 8 |
-                static_cast<uint64_t>(inst.type.lanes) << 16 |
-                static_cast<uint64_t>(inst.nt) << 32 | static_cast<uint64_t>(inst.type.kind) << 40,
-            static_cast<uint64_t>(is_one_id ? 0 : inst.imm), inst.align};
-    for (const ValueId operand : operands)
-      key.push_back(operand);
+    Key key{.head = static_cast<uint64_t>(is_mixed ? Op::kDiv : inst.op) |
+                    static_cast<uint64_t>(inst.type.dtype) << 8 |
+                    static_cast<uint64_t>(inst.type.lanes) << 16 |
+                    static_cast<uint64_t>(inst.nt) << 32 |
+                    static_cast<uint64_t>(inst.type.kind) << 40,
+            .imm = static_cast<uint64_t>(is_one_id ? 0 : inst.imm),
+            .align_and_version = inst.align | version << 16};
+    std::ranges::copy(operands, key.operands.begin());
     return key;
   }
 
-  std::optional<uint64_t> scalar_constant(ValueId value) const {
-    const LinearValue& what = out_.values[value];
-    if (what.def == kNoId || what.type.lanes != 1) return std::nullopt;
-    const Inst& def = out_.insts[what.def];
-    if (def.op != Op::kConst) return std::nullopt;
-    return static_cast<uint64_t>(def.imm);
+  // --- what needs no instruction ---
+
+  const Inst* def_of(ValueId value) const {
+    const InstId def = out_.values[value].def;
+    return def == kNoId ? nullptr : &out_.insts[def];
+  }
+
+  /// Bits of a constant, which all its lanes have.
+  std::optional<uint64_t> constant_bits(ValueId value) const {
+    const Inst* def = def_of(value);
+    if (def == nullptr || def->op != Op::kConst) return std::nullopt;
+    return static_cast<uint64_t>(def->imm);
+  }
+
+  // A gate that all lanes share is a scalar.
+  ValueId without_splat(ValueId value) const {
+    const Inst* def = def_of(value);
+    return def != nullptr && def->op == Op::kSplat ? out_.operands_of(*def)[0] : value;
   }
 
   std::optional<uint64_t> folded(const Inst& inst, std::span<const ValueId> operands) const {
-    if (!is_elementwise(inst.op) || is_bounded_class(inst.op) || inst.op == Op::kMulAcc) {
-      return std::nullopt;
-    }
     std::array<ScalarBits, 3> bits{};
     for (size_t i = 0; i < operands.size(); ++i) {
-      const auto constant = scalar_constant(operands[i]);
-      if (!constant) return std::nullopt;
+      const auto constant = constant_bits(operands[i]);
+      if (!constant || i >= bits.size()) return std::nullopt;
       bits[i] = *constant;
+    }
+    if (inst.op == Op::kSplat || inst.op == Op::kExtract) return bits[0];
+    if (inst.op == Op::kFirstN) {
+      const auto count = static_cast<int64_t>(bits[0]);
+      if (count <= 0) return 0;
+      return count >= inst.type.lanes ? std::optional<uint64_t>(1) : std::nullopt;
+    }
+    if (!is_elementwise(inst.op) || is_bounded_class(inst.op) || inst.op == Op::kMulAcc) {
+      return std::nullopt;
     }
     const DType from = out_.type_of(operands[inst.op == Op::kWhere ? 1 : 0]).dtype;
     if (inst.op == Op::kCast) return eval_cast(bits[0], from, inst.type.dtype);
@@ -288,13 +468,20 @@ class Cleaner {
   std::optional<ValueId> simplified(const Inst& inst, std::span<const ValueId> operands) const {
     if (inst.op == Op::kWhere) {
       if (operands[1] == operands[2]) return operands[1];
-      if (const auto condition = scalar_constant(operands[0]))
+      if (const auto condition = constant_bits(operands[0]))
         return operands[*condition != 0 ? 1 : 2];
     }
-    if (!is_int(inst.type.dtype) || operands.size() != 2) return std::nullopt;
+    if (inst.op == Op::kExtract && without_splat(operands[0]) != operands[0]) {
+      return without_splat(operands[0]);
+    }
+    const bool is_logic = inst.type.dtype == DType::kBool;
+    if ((!is_int(inst.type.dtype) && !is_logic) || operands.size() != 2) return std::nullopt;
     for (size_t i = 0; i < 2; ++i) {
-      const auto constant = scalar_constant(operands[i]);
-      if (!constant) continue;
+      const auto constant = constant_bits(operands[i]);
+      if (!constant || out_.type_of(operands[i]) != inst.type) continue;
+      if (is_logic && inst.op == Op::kAnd) return operands[*constant == 0 ? i : 1 - i];
+      if (is_logic && inst.op == Op::kOr) return operands[*constant == 0 ? 1 - i : i];
+      if (is_logic) continue;
       if (inst.op == Op::kAdd && *constant == 0) return operands[1 - i];
       if (inst.op == Op::kMul && *constant == 1) return operands[1 - i];
       if (inst.op == Op::kMul && *constant == 0) return operands[i];
@@ -304,12 +491,17 @@ class Cleaner {
   }
 
   const LinearProgram& in_;
-  std::vector<bool> live_;
+  Liveness live_;
   LinearProgram out_;
   LinearBuilder builder_;
   std::vector<ValueId> new_value_;
   std::vector<size_t> depth_;  // by new value: number of frames open where it is defined
   std::vector<Frame> frames_;
+  std::unordered_map<Key, ValueId, KeyHash> known_;  // what this and outer regions have computed
+  std::unordered_map<InstId, std::vector<ValueId>> writes_;
+  std::unordered_map<ValueId, uint64_t> last_write_;  // by pointer (of the old program)
+  uint64_t last_any_write_ = 0;
+  uint64_t num_writes_ = 0;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 
 #include "tenon/base/error.h"
 #include "tenon/ir/eval_op.h"
@@ -263,26 +264,24 @@ ValueId ExprEmitter::emit(const Node& expr) {
   return result;
 }
 
-// The values that emit_node will ask for and that are not there yet.
+// The values that emit_node will ask for and that are not there yet, the first on top.
 void ExprEmitter::push_missing(const Node& node, std::vector<const Node*>& stack) {
   const auto need = [&](const Node& source) {
     if (find(source) == kNoId) stack.push_back(&source);
   };
+  const auto need_terms = [&](const IndexForm& form) {
+    for (const AffineTerm& term : std::views::reverse(form.rest))
+      need(term.node);
+  };
   if (node.op() == Op::kLoad) {
     const LoadParts parts = load_parts(node);
-    if (!regs_.is_reg(parts.buffer)) {
-      for (const AffineTerm& term : form_of(parts.index[0]).rest)
-        need(term.node);
-    }
-    if (parts.gated) {
-      need(node.src(node.srcs().size() - 2));  // the gate, then alt
-      need(node.src(node.srcs().size() - 1));
-    }
+    for (const Node& src : std::views::reverse(node.srcs().subspan(parts.index.size())))
+      need(src);  // the gate and alt
+    if (!regs_.is_reg(parts.buffer)) need_terms(form_of(parts.index[0]));
   } else if (const IndexForm* bound = bound_of(node)) {
-    for (const AffineTerm& term : bound->rest)
-      need(term.node);
+    need_terms(*bound);
   } else {
-    for (const Node& src : node.srcs())
+    for (const Node& src : std::views::reverse(node.srcs()))
       need(src);
   }
 }

@@ -17,13 +17,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// How a nest and its place in a kernel read: `mul` groups of what stands in a grid.
 struct Nest {
   std::string_view what;
   std::string_view text;
 };
 
-// The rows of 6x64 tiles: 12 and 13 (clamped and gated), 2 blocks of k.
+// Tiles of 6x64 with two blocks of k.
 constexpr std::string_view kTile = R"(
 nest tile grid(g:2) lanes() {
   in a: f32[12,32]  in b: f32[32,128]  out y: f32[12,128]
@@ -36,6 +35,7 @@ nest tile grid(g:2) lanes() {
   } }
 })";
 
+// 13 rows: the last tile reads clamped rows and stores gated ones.
 constexpr std::string_view kClampedTile = R"(
 nest clamped_tile grid(g:2) lanes() {
   in a: f32[13,32]  in b: f32[32,128]  in bias: f32[13]  out y: f32[13,128]
@@ -184,6 +184,14 @@ std::vector<Kernel> all_nests() {
   return nests;
 }
 
+std::string_view text_of(std::string_view what) {
+  for (const Nest& nest : kNests) {
+    if (nest.what == what) return nest.text;
+  }
+  ADD_FAILURE() << "no nest " << what;
+  return "";
+}
+
 TEST(EmitLinear, ProgramsHaveTheValueOfTheirNest) {
   for (const Kernel& nest : all_nests()) {
     SCOPED_TRACE(nest.name);
@@ -217,6 +225,99 @@ TEST(EmitLinear, TheInnerLoopOfATileHasNothingButItsTile) {
   EXPECT_EQ(count_ops(program, loop, Op::kSplat), 6);
   EXPECT_EQ(count_ops(program, loop, Op::kMulAcc), 24);
   EXPECT_LE(others, 4) << to_text(program);
+}
+
+// Loads and stores with a vector of indices.
+int count_scattered(const LinearProgram& program) {
+  int count = 0;
+  for (const InstId id : program_order(program)) {
+    const Inst& inst = program.insts[id];
+    if (inst.op != Op::kLoad && inst.op != Op::kStore) continue;
+    count += program.type_of(program.operands_of(inst)[1]).lanes > 1 ? 1 : 0;
+  }
+  return count;
+}
+
+TEST(EmitLinear, ATransposeIsRowsAndShuffles) {
+  const LinearProgram program = lower_nest(text_of("16x16 transpose"), scalar_target()).cleaned;
+  EXPECT_EQ(count_ops(program, 0, Op::kLoad), 16);
+  EXPECT_EQ(count_ops(program, 0, Op::kStore), 16);
+  EXPECT_EQ(count_ops(program, 0, Op::kShuffle), 16 * 4);
+  EXPECT_EQ(count_scattered(program), 0) << to_text(program);
+  const LinearProgram ragged =
+      lower_nest(text_of("transposes with edges and a second use"), scalar_target()).cleaned;
+  EXPECT_EQ(count_ops(ragged, 0, Op::kShuffle), 8 * 3);
+}
+
+TEST(EmitLinear, MasksStandOutsideOfLoopsThatTheyDoNotDependOn) {
+  const LinearProgram program = lower_nest(R"(
+nest rows grid(g:4) lanes() {
+  in x: f32[4,50,40]  out y: f32[4,50,40]
+  for r:50 { for c:2 { y[g,r,16*c+v] = x[g,r,16*c+v] + 1 over v:16 vec }
+    y[g,r,32+v] = x[g,r,32+v] + 1 over v guard 32+v < 40 } })",
+                                           scalar_target())
+                                    .cleaned;
+  EXPECT_EQ(count_ops(program, 0, Op::kFirstN), 1);
+  EXPECT_EQ(innermost_loop_with(program, Op::kFirstN), kNoId) << to_text(program);
+}
+
+TEST(EmitLinear, PiecesOfATailThatAreFullOrEmptyHaveNoMask) {
+  // Of 4 vectors of 16, 40 elements fill two, reach into the third and miss the last.
+  const LinearProgram program = lower_nest(R"(
+nest pieces grid(g:4) lanes() {
+  in x: f32[4,40]  out y: f32[4,40]
+  y[g,16*u+v] = x[g,16*u+v] over u:4 unroll, v:16 vec guard 16*u+v < 40 })",
+                                           scalar_target())
+                                    .cleaned;
+  EXPECT_EQ(count_ops(program, 0, Op::kStore), 3);
+  EXPECT_EQ(count_ops(program, 0, Op::kFirstN), 1) << to_text(program);
+}
+
+TEST(EmitLinear, WhatDoesNotVaryIsComputedOnce) {
+  // 1/s once per row as a scalar; 4 vectors share one address.
+  const LinearProgram program = lower_nest(R"(
+nest shared grid(g:4) lanes() {
+  in x: f32[64,64]  in s: f32[64]  out y: f32[64,64]
+  for r:16 { y[16*g+r,16*u+v] = x[16*g+r,16*u+v] * (1 / s[16*g+r]) over u:4 unroll, v:16 vec } })",
+                                           scalar_target())
+                                    .cleaned;
+  EXPECT_EQ(count_ops(program, 0, Op::kDiv), 1);
+  EXPECT_EQ(count_ops(program, 0, Op::kSplat), 1);
+  const RegionId loop = innermost_loop_with(program, Op::kStore);
+  EXPECT_EQ(count_ops(program, loop, Op::kAdd) + count_ops(program, loop, Op::kMul), 3 + 4)
+      << to_text(program);
+  EXPECT_THAT(to_text(program), HasSubstr(" + 48] align 64"));
+}
+
+TEST(EmitLinear, NonTemporalStoresStayThat) {
+  const std::string text = to_text(lower_nest(R"(
+nest streams grid(g:4) lanes() {
+  in x: f32[64]  out y: f32[64]
+  y[16*g+v] = x[16*g+v] over v:16 vec nt })",
+                                              scalar_target())
+                                       .cleaned);
+  EXPECT_THAT(text, HasSubstr("align 64 nt"));
+}
+
+TEST(EmitLinear, RegistersThatNoProgramCanHoldAreRefused) {
+  const auto refuses = [](std::string_view body, std::initializer_list<std::string_view> words) {
+    const std::string text = concat(
+        "nest bad grid(g:2) lanes() { in x: f32[2,64]  out y: f32[2,64]  alloc r: f32[64] reg\n",
+        body, "}");
+    EXPECT_TRUE(testing::throws_error([&] { emit_unverified(text); }, ErrorCode::kInternal, words))
+        << text;
+  };
+  refuses("y[g,v] = r[v] over v:16 vec", {"'r' of 'bad'", "element 0", "before it was written"});
+  refuses("r[v] = x[g,v] over v:16 vec  r[w] = x[g,w] over w:8 vec",
+          {"'r'", "vectors of 16 and of 8"});
+  refuses("r[2*v] = x[g,v] over v:16 vec", {"stride 2"});
+  refuses("r[v] = x[g,v] over v:16 vec  r[0] = x[g,0]", {"'r'", "written as 1 lanes", "16"});
+  refuses("r[v+8] = x[g,v] over v:16 vec", {"'r'", "element 8 as vectors of 16"});
+  refuses("r[v] = x[g,v] over v:16 vec  y[g,v] = r[v+1] over v", {"element 1", "vectors of 16"});
+  refuses("r[0] = 0  r[0] += x[g,v] over v:16 red vec", {"use an element for each and a combine"});
+  refuses("y[g,3] = x[g,v] over v:16 vec", {"writes one element of 'y'"});
+  refuses("y[g,8*w+v] = x[g,v] over w:8 vec, v:8 vec", {"two vec axes"});
+  refuses("for i:2 { r[i] = 0 }", {"'bad'", "indexed by a loop"});
 }
 
 }  // namespace

@@ -66,6 +66,11 @@ NestCase lower_nest(std::string_view text, const Target& target) {
   return lower_nest(parse_kernel(text, "test"), target);
 }
 
+LinearProgram emit_unverified(std::string_view text) {
+  const Kernel nest = flatten_indices(parse_kernel(text, "test"));
+  return emit_linear(give_indices_width(nest, DType::kI32), DType::kI32);
+}
+
 Kernel golden_nest(const std::string& name) {
   const std::string path = std::string(TENON_SOURCE_DIR) + "/tests/golden/kernel/" + name;
   return parse_kernel(read_file(path), name);
@@ -114,13 +119,6 @@ std::vector<ArgumentValue> NestMemory::program_arguments(const Signature& signat
                       .address = blocks_[i].bytes.data() + blocks_[i].begin,
                       .size_bytes = blocks_[i].size});
   }
-  return values;
-}
-
-std::vector<uint64_t> NestMemory::addresses() {
-  std::vector<uint64_t> values;
-  for (Block& block : blocks_)
-    values.push_back(reinterpret_cast<uint64_t>(block.bytes.data() + block.begin));
   return values;
 }
 
@@ -178,6 +176,18 @@ std::string evaluate_nest(const NestCase& nest, uint64_t seed) {
   return "";
 }
 
+void run_kernel(CpuKernelFunction function, const LinearProgram& program,
+                std::span<const ArgumentValue> values) {
+  std::vector<uint64_t> addresses;
+  for (const ArgumentValue& value : values)
+    addresses.push_back(reinterpret_cast<uint64_t>(value.address));
+  std::vector<std::byte> arguments = testing::pack_arguments(program.signature, addresses);
+  arguments.resize(arguments.size() + 64);
+  const auto scratch_bytes = static_cast<size_t>(program.scratch_bytes) + 64;
+  const testing::HostBuffer scratch(DType::kU8, scratch_bytes);
+  function(arguments.data(), 0, num_groups(program), scratch.data());
+}
+
 std::string run_compiled(const std::vector<Kernel>& nests) {
   for (const testing::CpuLevel& level : testing::cpu_levels()) {
     if (!level.is_here) continue;
@@ -196,12 +206,8 @@ std::string run_compiled(const std::vector<Kernel>& nests) {
                   {.fused_mulacc = level.target.fuses_mulacc});
       const std::vector<std::byte> expected = memory.outputs();
       memory.reset();
-      std::vector<std::byte> arguments =
-          testing::pack_arguments(program.signature, memory.addresses());
-      arguments.resize(arguments.size() + 64);
-      const testing::HostBuffer scratch(DType::kU8,
-                                        static_cast<size_t>(program.scratch_bytes) + 64);
-      library.kernel(sources[i].entry)(arguments.data(), 0, num_groups(program), scratch.data());
+      run_kernel(library.kernel(sources[i].entry), program,
+                 memory.program_arguments(program.signature));
       const std::string found = memory.difference(expected);
       if (!found.empty()) {
         return concat(cases[i].name, ", ", level.name, ": ", found, '\n', to_text(program),

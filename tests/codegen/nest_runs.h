@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,8 @@ struct NestCase {
 /// Passes 4 to 10, each result verified. `target` gets vectors of 64 bytes.
 NestCase lower_nest(const Kernel& nest, Target target);
 NestCase lower_nest(std::string_view text, const Target& target);
+/// Only what emit_linear needs, nothing verified: for nests that it must refuse.
+LinearProgram emit_unverified(std::string_view text);
 /// A file of tests/golden/kernel.
 Kernel golden_nest(const std::string& name);
 
@@ -41,7 +44,6 @@ class NestMemory {
   void reset();
   std::vector<KernelArgument> kernel_arguments();
   std::vector<ArgumentValue> program_arguments(const Signature& signature);
-  std::vector<uint64_t> addresses();
   std::vector<std::byte> outputs() const;
   /// Where this differs from `expected`, element by element; empty: nowhere.
   std::string difference(const std::vector<std::byte>& expected) const;
@@ -63,8 +65,11 @@ class NestMemory {
 /// Runs eval_kernel on the flat nest, then eval_linear on both programs; what differs, or nothing.
 std::string evaluate_nest(const NestCase& nest, uint64_t seed = 1);
 
+/// Runs all groups of a compiled program, its arguments and group memory as the backend gives them.
+void run_kernel(CpuKernelFunction function, const LinearProgram& program,
+                std::span<const ArgumentValue> values);
+
 /// Compiles all of them for each CPU level that is here and runs them; what differs, or nothing.
-/// `make` gives the cases for a level.
 std::string run_compiled(const std::vector<Kernel>& nests);
 
 /// Instructions of an op in a region and those inside it.
