@@ -1,5 +1,6 @@
-// Random kernels x random legal Plans: the value is the same before and after every pass, and of
-// the linear program. One test that finds most codegen bugs. SPDX-License-Identifier: MIT
+// Random kernels x every order of their loops and random legal Plans: the value is the same before
+// and after every pass, and of the linear program. One test that finds most codegen bugs.
+// SPDX-License-Identifier: MIT
 
 #include <gtest/gtest.h>
 
@@ -12,19 +13,20 @@
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/linear_text.h"
 #include "tests/support/random_kernel.h"
+#include "tests/support/random_plan.h"
 #include "tests/support/test_target.h"
 
 namespace tenon::test {
 namespace {
 
+constexpr int kNumKernels = 1000;
+constexpr size_t kMaxOrders = 24;
+
 struct Coverage {
-  int kernels = 0;
+  KernelTally kernels;
   int plans = 0;
   int passes = 0;
-  int with_reduce = 0;
-  int with_gate = 0;
-  int with_several_comps = 0;
-  int with_row_reduce = 0;
+  int with_every_order = 0;
 };
 
 // Runs one kernel under one plan; the name of the first pass after which the value differs.
@@ -52,40 +54,48 @@ std::string first_wrong_pass(const Kernel& kernel, const Plan& plan, KernelMemor
   return wrong;
 }
 
+// Of one kernel: the plan that is chosen, every order of its loops (or some, where that are many),
+// and random plans with splits and groups.
+std::vector<Plan> plans_of(const Kernel& kernel, uint64_t seed, Coverage& coverage) {
+  std::mt19937_64 generator(seed);
+  LoopOrders orders = loop_orders(kernel, scalar_target(), kMaxOrders, generator);
+  coverage.with_every_order += orders.is_complete ? 1 : 0;
+  if (!orders.is_complete) orders.plans.resize(4);
+  std::vector<Plan> plans = std::move(orders.plans);
+  plans.push_back(choose_plan(kernel, scalar_target()));
+  for (int round = 0; round < 2; ++round)
+    plans.push_back(random_plan(kernel, scalar_target(), generator));
+  return plans;
+}
+
 TEST(Codegen, RandomKernelsKeepTheirValueThroughEveryPass) {
   Coverage coverage;
-  const auto first = static_cast<uint64_t>(setting_int(Setting::kSeed)) * 1000;
-  for (uint64_t seed = first; seed < first + 1000; ++seed) {
-    const RandomKernel random = random_kernel(seed);
-    const Kernel kernel = split_root(random.kernel);
+  const auto first = static_cast<uint64_t>(setting_int(Setting::kSeed)) * kNumKernels;
+  for (uint64_t seed = first; seed < first + kNumKernels; ++seed) {
+    const Kernel random = random_kernel(seed);
+    const Kernel kernel = split_root(random);
     KernelMemory memory(kernel, seed);
-    eval_kernel(random.kernel, memory.kernel_arguments());
+    eval_kernel(random, memory.kernel_arguments());
     const std::vector<std::byte> expected = memory.outputs();
-    std::mt19937_64 generator(seed);
-    for (int round = 0; round < 3; ++round) {
-      const Plan plan = round == 0 ? choose_plan(kernel, scalar_target())
-                                   : random_plan(kernel, scalar_target(), generator);
-      ASSERT_FALSE(check_plan(kernel, plan, scalar_target()))
-          << *check_plan(kernel, plan, scalar_target());
+    for (const Plan& plan : plans_of(kernel, seed, coverage)) {
+      const auto reason = check_plan(kernel, plan, scalar_target());
+      ASSERT_FALSE(reason) << *reason;
       const std::string wrong = first_wrong_pass(kernel, plan, memory, expected, coverage);
-      ASSERT_EQ(wrong, "") << "seed " << seed << "\n"
-                           << to_text(random.kernel) << to_text(plan, kernel);
+      ASSERT_EQ(wrong, "") << "seed " << seed << "\n" << to_text(random) << to_text(plan, kernel);
       ++coverage.plans;
     }
-    ++coverage.kernels;
-    coverage.with_reduce += random.has_reduce ? 1 : 0;
-    coverage.with_gate += random.has_gate ? 1 : 0;
-    coverage.with_several_comps += kernel.body.size() > 1 ? 1 : 0;
-    coverage.with_row_reduce += random.has_row_reduce ? 1 : 0;
+    coverage.kernels.add(random);
   }
   std::printf(
-      "random kernels: %d, plans %d, evaluations after passes %d; with a reduce %d, a gate %d, "
-      "several comps %d, a row reduction %d\n",
-      coverage.kernels, coverage.plans, coverage.passes, coverage.with_reduce, coverage.with_gate,
-      coverage.with_several_comps, coverage.with_row_reduce);
-  EXPECT_GE(coverage.with_reduce, 300);
-  EXPECT_GE(coverage.with_gate, 300);
-  EXPECT_GE(coverage.with_several_comps, 300);
+      "random kernels: %splans %d, evaluations after passes %d; kernels with every order of "
+      "their loops %d\n",
+      coverage.kernels.to_text().c_str(), coverage.plans, coverage.passes,
+      coverage.with_every_order);
+  for (const char* feature : {"a reduce", "a gate", "several comps", "a cast", "a division"})
+    EXPECT_GE(coverage.kernels.share(feature), 30) << feature;
+  for (const char* feature : {"a guard", "bits", "a shift", "a loaded index"})
+    EXPECT_GE(coverage.kernels.share(feature), 10) << feature;
+  EXPECT_GE(coverage.with_every_order * 2, kNumKernels);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Random kernels x random legal Plans, compiled by clang many to a unit for three levels of the
-// CPU, loaded, and run by thread pools of one, two and three workers: bit for bit what eval_kernel
-// says. SPDX-License-Identifier: MIT
+// Random kernels under chosen, reordered and random Plans, compiled by clang many to a unit for
+// three levels of the CPU, loaded, and run by thread pools of one, two and three workers: bit for
+// bit what eval_kernel says. SPDX-License-Identifier: MIT
 
 #include <gtest/gtest.h>
 
@@ -21,6 +21,7 @@
 #include "tenon/ir/linear_text.h"
 #include "tenon/render/c.h"
 #include "tests/support/random_kernel.h"
+#include "tests/support/random_plan.h"
 
 namespace tenon::cpu {
 namespace {
@@ -28,7 +29,6 @@ namespace {
 using test::KernelMemory;
 using test::random_kernel;
 using test::random_plan;
-using test::RandomKernel;
 
 constexpr size_t kUnitKernels = 40;  // in one compiler call
 constexpr int kMaxWorkers = 3;
@@ -43,32 +43,33 @@ struct Case {
 };
 
 struct Coverage {
-  int kernels = 0;
+  test::KernelTally kernels;
+  int programs = 0;
   int launches = 0;
-  int with_reduce = 0;
-  int with_gate = 0;
-  int with_several_comps = 0;
   int with_several_groups = 0;
 };
 
-Case make_case(uint64_t seed, size_t number, const Target& target, Coverage& coverage) {
-  const RandomKernel random = random_kernel(seed);
-  Case result{
-      .seed = seed, .kernel = split_root(random.kernel), .plan = {}, .program = {}, .source = {}};
+/// The plan that is chosen, an order of whole loops, or one with splits and groups.
+Plan plan_of(const Kernel& kernel, const Target& target, uint64_t round, uint64_t seed) {
   std::mt19937_64 generator(seed + 99);
-  result.plan = seed % 4 == 0 ? choose_plan(result.kernel, target)
-                              : random_plan(result.kernel, target, generator);
+  if (round % 3 == 0) return choose_plan(kernel, target);
+  if (round % 3 == 1) return random_plan(kernel, target, generator);
+  const std::vector<Plan> orders = test::loop_orders(kernel, target, 24, generator).plans;
+  return orders[generator() % orders.size()];
+}
+
+Case make_case(const Kernel& kernel, uint64_t seed, uint64_t round, size_t number,
+               const Target& target, Coverage& coverage) {
+  Case result{.seed = seed, .kernel = split_root(kernel), .plan = {}, .program = {}, .source = {}};
+  result.plan = plan_of(result.kernel, target, round, seed);
   result.program = lower_kernel(result.kernel, target, {.verify = true, .plan = result.plan});
   result.program.name = concat("random_", number);
   RenderedSource rendered = c_renderer().render(result.program, target);
   result.source = {.name = std::move(rendered.entry), .text = std::move(rendered.text)};
-  ++coverage.kernels;
-  coverage.with_reduce += random.has_reduce ? 1 : 0;
-  coverage.with_gate += random.has_gate ? 1 : 0;
-  coverage.with_several_comps += result.kernel.body.size() > 1 ? 1 : 0;
   int64_t groups = 1;
   for (const int64_t extent : result.program.grid)
     groups *= extent;
+  ++coverage.programs;
   coverage.with_several_groups += groups > 1 ? 1 : 0;
   return result;
 }
@@ -134,7 +135,8 @@ void check_unit(std::span<const Case> cases, const Compiler& compiler,
   }
 }
 
-void check_level(const std::string& arch, int num_kernels) {
+/// `plans`: of each kernel; one: another kind from kernel to kernel.
+void check_level(const std::string& arch, int num_kernels, uint64_t plans) {
   const CpuFeatureSet wanted = parse_cpu_arch(arch);
   if (!host_cpu_features().has_all(wanted)) {
     GTEST_SKIP() << "this CPU lacks a part of " << arch;
@@ -147,36 +149,41 @@ void check_level(const std::string& arch, int num_kernels) {
     pools.push_back(std::make_unique<ThreadPool>(workers));
   Coverage coverage;
   const auto first = static_cast<uint64_t>(setting_int(Setting::kSeed)) * 1000;
+  const uint64_t end = first + static_cast<uint64_t>(num_kernels);
   std::vector<Case> unit;
-  for (int i = 0; i < num_kernels && !::testing::Test::HasFatalFailure(); ++i) {
-    unit.push_back(make_case(first + static_cast<uint64_t>(i), unit.size(), target, coverage));
-    if (unit.size() < kUnitKernels && i + 1 < num_kernels) continue;
+  for (uint64_t seed = first; seed < end && !::testing::Test::HasFatalFailure(); ++seed) {
+    const Kernel kernel = random_kernel(seed);
+    coverage.kernels.add(kernel);
+    for (uint64_t round = 0; round < plans; ++round)
+      unit.push_back(make_case(kernel, seed, seed + round, unit.size(), target, coverage));
+    if (unit.size() < kUnitKernels && seed + 1 < end) continue;
     check_unit(unit, *compiler, pools, coverage);
     unit.clear();
   }
-  std::printf(
-      "%s: %d compiled kernels, %d launches; with a reduce %d %%, a gate %d %%, several comps "
-      "%d %%, several groups %d %%\n",
-      arch.c_str(), coverage.kernels, coverage.launches, coverage.with_reduce * 100 / num_kernels,
-      coverage.with_gate * 100 / num_kernels, coverage.with_several_comps * 100 / num_kernels,
-      coverage.with_several_groups * 100 / num_kernels);
-  for (const int count : {coverage.with_reduce, coverage.with_gate, coverage.with_several_comps,
-                          coverage.with_several_groups}) {
-    EXPECT_GE(count * 10, num_kernels * 3);
-  }
+  std::printf("%s: %d programs, %d launches, %d %% with several groups, of %s", arch.c_str(),
+              coverage.programs, coverage.launches,
+              coverage.with_several_groups * 100 / coverage.programs,
+              coverage.kernels.to_text().c_str());
+  for (const char* feature : {"a reduce", "a gate", "several comps", "a cast", "a division"})
+    EXPECT_GE(coverage.kernels.share(feature), 30) << feature;
+  EXPECT_GE(coverage.with_several_groups * 8, coverage.programs);
 }
 
-// The long property run repeats these with 20 seeds.
 constexpr int kNumKernels = kSanitizerBuild ? 80 : 200;
 
 TEST(CompiledKernels, EqualTheirMeaningHere) {
-  check_level("native", kNumKernels);
+  check_level("native", kNumKernels, 1);
 }
 TEST(CompiledKernels, EqualTheirMeaningWithAvx2) {
-  check_level("x86_64,avx2,fma,f16c", kNumKernels);
+  check_level("x86_64,avx2,fma,f16c", kNumKernels, 1);
 }
 TEST(CompiledKernels, EqualTheirMeaningOnBaseline) {
-  check_level("x86_64", kNumKernels);
+  check_level("x86_64", kNumKernels, 1);
+}
+// The long run of tools/check_all.sh prop:
+//   compiled_kernels_test --gtest_also_run_disabled_tests --gtest_filter='*Thousand*'
+TEST(CompiledKernels, DISABLED_ThousandEqualTheirMeaning) {
+  check_level("native", 1200, 3);
 }
 
 }  // namespace
