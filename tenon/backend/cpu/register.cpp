@@ -22,7 +22,9 @@ void register_cpu_backend() {
                                .make_compiler = cpu::make_clang_compiler});
   backend.why_absent = [] { return std::optional<std::string>(); };
   backend.num_devices = [] { return 1; };
-  backend.open = cpu::open_cpu_device;
+  backend.open = [](int index, const Target& target) {
+    return cpu::open_cpu_device(index, target);
+  };
   register_backend(std::move(backend));
 }
 
