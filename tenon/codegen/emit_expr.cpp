@@ -53,11 +53,12 @@ int64_t ExprEmitter::constant_index(const Node& index) const {
   return static_cast<int64_t>(values.at(root.id()));
 }
 
-ValueId ExprEmitter::reg_value(int buffer, int64_t element) {
+ValueId ExprEmitter::reg_value(int buffer, int64_t element) const {
   const auto found = regs_.find({buffer, element});
-  if (found != regs_.end()) return found->second;
-  const DType dtype = nest_.buffers[static_cast<size_t>(buffer)].dtype;
-  return builder_.constant(value_type(dtype), 0);
+  TENON_ASSERT(found != regs_.end(), "emit_linear: element ", element, " of register buffer '",
+               nest_.buffers[static_cast<size_t>(buffer)].name, "' of '", nest_.name,
+               "' is read before it is written");
+  return found->second;
 }
 
 void ExprEmitter::set_reg(int buffer, int64_t element, ValueId value) {

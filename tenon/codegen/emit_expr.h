@@ -27,9 +27,12 @@ class ExprEmitter {
   void set_instance(std::vector<std::pair<Node, int64_t>> coordinates);
   const std::vector<std::pair<Node, int64_t>>& instance() const { return coordinates_; }
 
-  /// Current SSA value of an element of a register buffer (a zero if it was never written).
-  ValueId reg_value(int buffer, int64_t element);
+  /// Current SSA value of an element of a register buffer, which was written before.
+  ValueId reg_value(int buffer, int64_t element) const;
+  bool has_reg(int buffer, int64_t element) const { return regs_.contains({buffer, element}); }
   void set_reg(int buffer, int64_t element, ValueId value);
+  /// As if it had never been written.
+  void forget_reg(int buffer, int64_t element) { regs_.erase({buffer, element}); }
 
   /// Emits `expr` at the builder's place; equal nodes of the region and those around it are emitted
   /// once (loads only within one call: a store may stand between).

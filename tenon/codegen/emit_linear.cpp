@@ -143,7 +143,8 @@ class Emitter {
     const bool is_reg = nest_.buffers[static_cast<size_t>(comp.dst)].scope == Scope::kReg;
     if (is_reg) {
       const int64_t element = exprs_.constant_index(comp.index[0]);
-      ValueId value = combined(comp, exprs_.reg_value(comp.dst, element));
+      const ValueId old = comp.combine ? exprs_.reg_value(comp.dst, element) : kNoId;
+      ValueId value = combined(comp, old);
       if (guard != kNoId) {
         value = builder_.ternary(Op::kWhere, guard, value, exprs_.reg_value(comp.dst, element));
       }
@@ -206,11 +207,48 @@ class Emitter {
     for_each_instance(axes, [&] { written.emplace(buffer, exprs_.constant_index(index)); });
   }
 
-  std::vector<ValueId> values_of(const std::vector<RegKey>& keys) {
+  std::vector<ValueId> values_of(const std::vector<RegKey>& keys) const {
     std::vector<ValueId> values;
     for (const auto& [buffer, element] : keys)
       values.push_back(exprs_.reg_value(buffer, element));
     return values;
+  }
+
+  // After one side of a branch, which need not have written all.
+  std::vector<ValueId> values_of(const std::vector<RegKey>& keys,
+                                 const std::vector<ValueId>& before) const {
+    std::vector<ValueId> values;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      const auto& [buffer, element] = keys[i];
+      values.push_back(exprs_.has_reg(buffer, element) ? exprs_.reg_value(buffer, element)
+                                                       : before[i]);
+    }
+    return values;
+  }
+
+  // Before a loop or a branch: where nothing was written yet a zero, since each carried value needs
+  // one. It may not be read: so what was not written is forgotten inside.
+  std::vector<ValueId> start_values(const std::vector<RegKey>& keys) {
+    std::vector<ValueId> values;
+    for (const auto& [buffer, element] : keys) {
+      const DType dtype = nest_.buffers[static_cast<size_t>(buffer)].dtype;
+      values.push_back(exprs_.has_reg(buffer, element) ? exprs_.reg_value(buffer, element)
+                                                       : builder_.constant(value_type(dtype), 0));
+    }
+    return values;
+  }
+
+  std::vector<RegKey> unwritten_of(const std::vector<RegKey>& keys) const {
+    std::vector<RegKey> result;
+    for (const RegKey& key : keys) {
+      if (!exprs_.has_reg(key.first, key.second)) result.push_back(key);
+    }
+    return result;
+  }
+
+  void forget(const std::vector<RegKey>& keys) {
+    for (const auto& [buffer, element] : keys)
+      exprs_.forget_reg(buffer, element);
   }
 
   void set_values(const std::vector<RegKey>& keys, const std::vector<ValueId>& values) {
@@ -227,9 +265,11 @@ class Emitter {
     if (is_planted(PlantedFault::kLastIterationLost) && !carried.empty()) {
       end = builder_.binary(Op::kSub, end, builder_.constant(value_type(index_), 1));
     }
-    const LinearBuilder::Loop opened = builder_.begin_for(begin, end, values_of(carried));
+    const std::vector<RegKey> unwritten = unwritten_of(carried);
+    const LinearBuilder::Loop opened = builder_.begin_for(begin, end, start_values(carried));
     exprs_.bind_axis(loop.axis.axis, opened.index);
     set_values(carried, opened.carried);
+    forget(unwritten);
     const ExprEmitter::Mark mark = exprs_.enter_region();
     emit_body(loop.body);
     exprs_.leave_region(mark);
@@ -239,7 +279,8 @@ class Emitter {
   // NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
   void emit_if(const If& branch) {
     const std::vector<RegKey> carried = carried_by({&branch.then_body, &branch.else_body});
-    const std::vector<ValueId> before = values_of(carried);
+    const std::vector<RegKey> unwritten = unwritten_of(carried);
+    const std::vector<ValueId> before = start_values(carried);
     std::vector<LinearType> types;
     for (const ValueId value : before)
       types.push_back(program_.type_of(value));
@@ -247,12 +288,13 @@ class Emitter {
     ExprEmitter::Mark mark = exprs_.enter_region();
     emit_body(branch.then_body);
     exprs_.leave_region(mark);
-    builder_.begin_else(opened, values_of(carried));
+    builder_.begin_else(opened, values_of(carried, before));
     set_values(carried, before);
+    forget(unwritten);
     mark = exprs_.enter_region();
     emit_body(branch.else_body);
     exprs_.leave_region(mark);
-    set_values(carried, builder_.end_if(opened, values_of(carried)));
+    set_values(carried, builder_.end_if(opened, values_of(carried, before)));
   }
 
   // The halving tree of docs/ir.md over the instances of unroll axes, then of vec axes.

@@ -7,6 +7,7 @@
 
 #include <array>
 
+#include "tenon/codegen/choose_index_width.h"
 #include "tenon/ir/eval_linear.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/linear_text.h"
@@ -18,7 +19,7 @@ namespace {
 LinearProgram emitted(std::string_view body) {
   const std::string text =
       concat("nest k grid() lanes() { in x: i32[4] out y: i32[4] alloc r: i32[2] reg ", body, " }");
-  return emit_linear(parse_kernel(text, "test"), DType::kI32);
+  return emit_linear(give_indices_width(parse_kernel(text, "test"), DType::kI32), DType::kI32);
 }
 
 void expect_refused(std::string_view body, std::string_view element) {
