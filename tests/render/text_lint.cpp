@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-#include "tests/render/c_lint.h"
+#include "tests/render/text_lint.h"
 
 #include <map>
+#include <optional>
 #include <regex>
 #include <set>
 
 #include "tenon/base/text.h"
+#include "tenon/render/llvm.h"
 
 namespace tenon::testing {
 
@@ -86,6 +88,118 @@ std::vector<std::string> lint_c(std::string_view text) {
     }
   }
   return findings;
+}
+
+// --- LLVM IR -------------------------------------------------------------------------------------
+
+namespace {
+
+/// The lines that define the values of one function, by name.
+using Definitions = std::map<std::string, std::string>;
+
+/// "7" and "splat (i32 7)" are 7.
+std::optional<int64_t> integer_of(std::string operand) {
+  static const std::regex splat(R"(^splat \(i\d+ (.*)\)$)");
+  std::smatch match;
+  if (std::regex_match(operand, match, splat)) operand = std::string(match[1]);
+  if (operand == "zeroinitializer") return 0;
+  return parse_int(operand);
+}
+
+bool is_safe_divisor(const std::string& operand, bool is_signed, const Definitions& definitions) {
+  if (const auto value = integer_of(operand)) return *value != 0 && !(is_signed && *value == -1);
+  static const std::regex guard(
+      R"(= select (?:<.*?>|i1) \S+, (?:<.*?>|i\d+) (1|splat \(i\d+ 1\)), )");
+  const auto found = definitions.find(operand);
+  return found != definitions.end() && std::regex_search(found->second, guard);
+}
+
+bool is_safe_count(const std::string& operand, int bits, const Definitions& definitions) {
+  if (const auto value = integer_of(operand)) return *value >= 0 && *value < bits;
+  static const std::regex by_and(R"(= and (?:<.*?>|i\d+) (?:\S+|splat \(.*?\)), (.*)$)");
+  static const std::regex by_umin(R"(@llvm\.umin\.\w+\(.*, (?:<.*?>|i\d+) (.*)\)$)");
+  const auto found = definitions.find(operand);
+  if (found == definitions.end()) return false;
+  for (const std::regex& guard : {by_and, by_umin}) {
+    std::smatch match;
+    if (std::regex_search(found->second, match, guard)) return integer_of(match[1]) == bits - 1;
+  }
+  return false;
+}
+
+/// Zero stands in for what does not fit.
+bool is_safe_float(const std::string& operand, const Definitions& definitions) {
+  static const std::regex guard(
+      R"(= select (?:<.*?>|i1) \S+, (?:<.*?>|\w+) (?:0\.0|0xH0000|zeroinitializer), )");
+  const auto found = definitions.find(operand);
+  return found != definitions.end() && std::regex_search(found->second, guard);
+}
+
+/// What is wrong with one instruction, or nothing.
+const char* finding_of(const std::string& line, const Definitions& definitions) {
+  static const std::regex flag(
+      R"(\b(nsw|nuw|nusw|exact|disjoint|nneg|samesign|inbounds|fast|nnan|ninf|nsz|arcp|contract|afn|)"
+      R"(reassoc|undef|tail|musttail)\b)");
+  static const std::regex name(R"([%@][\w.]+)");
+  static const std::regex division(
+      R"(= ([su])(?:div|rem) (?:<.*?>|i\d+) (?:\S+|splat \(.*?\)), (.*)$)");
+  static const std::regex shift(
+      R"(= (?:shl|[la]shr) (?:<\d+ x )?i(\d+)>? (?:\S+|splat \(.*?\)), (.*)$)");
+  static const std::regex conversion(R"(= fpto[su]i (?:<.*?>|\w+) (.*) to )");
+  static const std::regex call(R"(\bcall\b)");
+  static const std::regex intrinsic(R"(\bcall (?:<.*?>|\w+) @llvm\.)");
+  if (line.find("@llvm.fmuladd.") != std::string::npos) return "contraction";
+  if (std::regex_search(std::regex_replace(line, name, "%"), flag)) return "flag";
+  if (line.find("poison") != std::string::npos &&
+      line.find("= insertelement") == std::string::npos &&
+      line.find("= shufflevector") == std::string::npos) {
+    return "poison";
+  }
+  std::smatch match;
+  const auto is_kind = [&](const char* text) { return line.find(text) != std::string::npos; };
+  if (is_kind("div ") || is_kind("rem ")) {
+    if (is_kind("= fdiv ")) return nullptr;
+    const bool is_read = std::regex_search(line, match, division);
+    if (!is_read || !is_safe_divisor(match[2], match[1] == "s", definitions)) return "division";
+  }
+  if (is_kind("= shl ") || is_kind("shr ")) {
+    const bool is_read = std::regex_search(line, match, shift);
+    if (!is_read || !is_safe_count(match[2], std::stoi(match[1]), definitions)) return "shift";
+  }
+  if (is_kind("= fptosi ") || is_kind("= fptoui ")) {
+    const bool is_read = std::regex_search(line, match, conversion);
+    if (!is_read || !is_safe_float(match[1], definitions)) return "float to integer";
+  }
+  if (std::regex_search(line, call) && !std::regex_search(line, intrinsic)) return "call";
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<std::string> lint_llvm(std::string_view text) {
+  static const std::regex definition(R"(^(%[\w.]+) = )");
+  std::vector<std::string> findings;
+  std::string function;
+  Definitions definitions;
+  for (const std::string_view view : split(text, '\n')) {
+    if (view.starts_with("define ")) {
+      function = view.substr(0, view.find('('));
+      definitions.clear();
+      continue;
+    }
+    if (!view.starts_with("  ")) continue;
+    const std::string line(trim(view));
+    std::smatch match;
+    if (std::regex_search(line, match, definition)) definitions[match[1]] = line;
+    if (const char* what = finding_of(line, definitions)) {
+      findings.push_back(concat(function, ": ", what, ": ", line));
+    }
+  }
+  return findings;
+}
+
+std::vector<std::string> lint_text(const Renderer& renderer, std::string_view text) {
+  return &renderer == &llvm_renderer() ? lint_llvm(text) : lint_c(text);
 }
 
 }  // namespace tenon::testing
