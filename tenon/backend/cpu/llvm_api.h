@@ -1,8 +1,8 @@
 // The part of LLVM 22's C interface that compiles a module, declared here so that neither LLVM's
 // headers nor libLLVM are needed to build Tenon: libLLVM.so.22.1 (it comes with clang-22) is opened
 // when the first kernel is compiled. Used by llvm_compiler.cpp alone.
-// Declarations follow llvm-c/Core.h, IRReader.h, Target.h, TargetMachine.h, Error.h, Support.h and
-// Transforms/PassBuilder.h of LLVM 22.1. SPDX-License-Identifier: MIT
+// Declarations follow llvm-c/Core.h, Analysis.h, IRReader.h, Target.h, TargetMachine.h, Error.h,
+// Support.h and Transforms/PassBuilder.h of LLVM 22.1. SPDX-License-Identifier: MIT
 
 #pragma once
 
@@ -33,6 +33,7 @@ constexpr int kLlvmObjectFile = 1;                     // LLVMCodeGenFileType
 constexpr int kLlvmRelocPic = 2;                       // LLVMRelocMode
 constexpr int kLlvmCodeModelSmall = 3;                 // LLVMCodeModel
 constexpr int kLlvmCodeGenDefault = 2;                 // LLVMCodeGenOptLevel
+constexpr int kLlvmReturnStatus = 2;                   // LLVMVerifierFailureAction
 constexpr int kLlvmSeverityError = 0;                  // LLVMDiagnosticSeverity
 constexpr unsigned kLlvmFunctionIndex = ~unsigned{0};  // LLVMAttributeFunctionIndex
 
@@ -55,6 +56,7 @@ constexpr unsigned kLlvmFunctionIndex = ~unsigned{0};  // LLVMAttributeFunctionI
   F(get_buffer_size, "LLVMGetBufferSize", size_t(LlvmBuffer*)) \
   F(dispose_buffer, "LLVMDisposeMemoryBuffer", void(LlvmBuffer*)) \
   F(parse_ir, "LLVMParseIRInContext", int(LlvmContext*, LlvmBuffer*, LlvmModule**, char**)) \
+  F(verify, "LLVMVerifyModule", int(LlvmModule*, int, char**)) \
   F(dispose_module, "LLVMDisposeModule", void(LlvmModule*)) \
   F(set_triple, "LLVMSetTarget", void(LlvmModule*, const char*)) \
   F(set_data_layout, "LLVMSetModuleDataLayout", void(LlvmModule*, LlvmTargetData*)) \

@@ -31,8 +31,8 @@ constexpr const char* kInstall = "Install it (apt-get install libllvm22), or set
 
 /// Kernels are instrumented like the process they run in, after all else.
 constexpr std::string_view kPasses =
-    "function(sroa,early-cse,instcombine,simplifycfg,"
-    "loop-mssa(licm),early-cse,instcombine)";
+    "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,"
+    "loop-mssa(licm),early-cse,instcombine<no-verify-fixpoint>)";
 constexpr std::string_view kSanitizerPasses = kAddressSanitizer  ? ",asan"
                                               : kThreadSanitizer ? ",tsan-module,function(tsan)"
                                                                  : "";
@@ -148,6 +148,14 @@ class Compilation {
     fail_with(take(message));
   }
 
+  /// LLVM takes text that is no sound program for sound.
+  void verify() {
+    char* message = nullptr;
+    const bool is_broken = api_.verify(module_, kLlvmReturnStatus, &message) != 0;
+    const std::string words = take(message);
+    if (is_broken) fail_with(words);
+  }
+
   void make_machine(const std::string& features) {
     LlvmTarget* target = nullptr;
     char* message = nullptr;
@@ -259,6 +267,7 @@ std::vector<std::byte> compile_llvm(const LlvmTool& llvm, std::string_view text,
                                     const CpuFeatureSet& features, std::string_view name) {
   Compilation compilation(api_of(llvm), text, name);
   compilation.parse();
+  if (setting_bool(Setting::kVerifyIr)) compilation.verify();
   compilation.make_machine(feature_text(features));
   if (kAddressSanitizer) compilation.add_attribute("sanitize_address");
   if (kThreadSanitizer) compilation.add_attribute("sanitize_thread");

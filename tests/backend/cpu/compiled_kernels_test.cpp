@@ -10,6 +10,7 @@
 
 #include "tenon/backend/cpu/clang_unit_compiler.h"
 #include "tenon/backend/cpu/cpu_target.h"
+#include "tenon/backend/cpu/llvm_unit_compiler.h"
 #include "tenon/backend/cpu/object_loader.h"
 #include "tenon/backend/cpu/sanitizer.h"
 #include "tenon/backend/cpu/thread_pool.h"
@@ -20,6 +21,7 @@
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/linear_text.h"
 #include "tenon/render/c.h"
+#include "tenon/render/llvm.h"
 #include "tests/support/random_kernel.h"
 #include "tests/support/random_plan.h"
 
@@ -39,7 +41,13 @@ struct Case {
   Kernel kernel;
   Plan plan;
   LinearProgram program;
-  KernelSource source;
+  KernelSource source;  ///< of the renderer that is next
+};
+
+/// A renderer with its compiler.
+struct Way {
+  const Renderer* renderer;
+  std::unique_ptr<Compiler> compiler;
 };
 
 struct Coverage {
@@ -64,8 +72,6 @@ Case make_case(const Kernel& kernel, uint64_t seed, uint64_t round, size_t numbe
   result.plan = plan_of(result.kernel, target, round, seed);
   result.program = lower_kernel(result.kernel, target, {.verify = true, .plan = result.plan});
   result.program.name = concat("random_", number);
-  RenderedSource rendered = c_renderer().render(result.program, target);
-  result.source = {.name = std::move(rendered.entry), .text = std::move(rendered.text)};
   int64_t groups = 1;
   for (const int64_t extent : result.program.grid)
     groups *= extent;
@@ -108,12 +114,15 @@ void run(const Case& item, CpuKernelFunction function, KernelMemory& memory, Thr
   pool.run(groups, body);
 }
 
-void check_unit(std::span<const Case> cases, const Compiler& compiler,
+void check_unit(std::span<Case> cases, const Way& way, const Target& target,
                 std::span<const std::unique_ptr<ThreadPool>> pools, Coverage& coverage) {
   std::vector<KernelSource> sources;
-  for (const Case& item : cases)
+  for (Case& item : cases) {
+    RenderedSource rendered = way.renderer->render(item.program, target);
+    item.source = {.name = std::move(rendered.entry), .text = std::move(rendered.text)};
     sources.push_back(item.source);
-  const CompiledObject object = compiler.compile(sources);
+  }
+  const CompiledObject object = way.compiler->compile(sources);
   const LoadedObject loaded = load_object(object.bytes, "random kernels");
   for (size_t i = 0; i < cases.size(); ++i) {
     const Case& item = cases[i];
@@ -127,8 +136,8 @@ void check_unit(std::span<const Case> cases, const Compiler& compiler,
       run(item, function, memory, *pool);
       ++coverage.launches;
       ASSERT_TRUE(memory.outputs() == expected && memory.guard_finding().empty())
-          << "seed " << item.seed << ", " << pool->num_workers() << " workers; "
-          << memory.guard_finding() << "\n"
+          << way.renderer->name() << ", seed " << item.seed << ", " << pool->num_workers()
+          << " workers; " << memory.guard_finding() << "\n"
           << to_text(item.kernel) << to_text(item.plan, item.kernel) << to_text(item.program)
           << item.source.text;
     }
@@ -141,9 +150,11 @@ void check_level(const std::string& arch, int num_kernels, uint64_t plans) {
   if (!host_cpu_features().has_all(wanted)) {
     GTEST_SKIP() << "this CPU lacks a part of " << arch;
   }
-  if (const auto reason = why_no_clang()) GTEST_SKIP() << *reason;
   const Target target = target_of_arch(arch);
-  const std::unique_ptr<Compiler> compiler = make_clang_compiler(target);
+  std::vector<Way> ways;
+  if (!why_no_clang()) ways.push_back({&c_renderer(), make_clang_compiler(target)});
+  if (!why_no_llvm()) ways.push_back({&llvm_renderer(), make_llvm_compiler(target)});
+  if (ways.empty()) GTEST_SKIP() << *why_no_clang() << "; " << *why_no_llvm();
   std::vector<std::unique_ptr<ThreadPool>> pools;
   for (int workers = 1; workers <= kMaxWorkers; ++workers)
     pools.push_back(std::make_unique<ThreadPool>(workers));
@@ -157,7 +168,8 @@ void check_level(const std::string& arch, int num_kernels, uint64_t plans) {
     for (uint64_t round = 0; round < plans; ++round)
       unit.push_back(make_case(kernel, seed, seed + round, unit.size(), target, coverage));
     if (unit.size() < kUnitKernels && seed + 1 < end) continue;
-    check_unit(unit, *compiler, pools, coverage);
+    for (const Way& way : ways)
+      check_unit(unit, way, target, pools, coverage);
     unit.clear();
   }
   std::printf("%s: %d programs, %d launches, %d %% with several groups, of %s", arch.c_str(),
