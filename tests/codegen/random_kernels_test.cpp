@@ -20,7 +20,6 @@ namespace tenon::test {
 namespace {
 
 constexpr int kNumKernels = 1000;
-constexpr size_t kMaxOrders = 24;
 
 struct Coverage {
   KernelTally kernels;
@@ -29,9 +28,15 @@ struct Coverage {
   int with_every_order = 0;
 };
 
+template <typename Parse>
+void check_text(const std::string& text, const Parse& parse, std::string_view pass) {
+  ASSERT_EQ(to_text(parse(text, "printed")), text) << "after " << pass;
+}
+
 // Runs one kernel under one plan; the name of the first pass after which the value differs.
 std::string first_wrong_pass(const Kernel& kernel, const Plan& plan, KernelMemory& memory,
-                             const std::vector<std::byte>& expected, Coverage& coverage) {
+                             const std::vector<std::byte>& expected, bool checks_texts,
+                             Coverage& coverage) {
   std::string wrong;
   const auto judge = [&](std::string_view pass, const std::string& text) {
     ++coverage.passes;
@@ -44,28 +49,16 @@ std::string first_wrong_pass(const Kernel& kernel, const Plan& plan, KernelMemor
     memory.reset();
     eval_kernel(nest, memory.kernel_arguments(), 1 + coverage.plans % 3);
     judge(pass, to_text(nest));
+    if (checks_texts) check_text(to_text(renumber_axes(nest)), parse_kernel, pass);
   };
   options.on_linear = [&](std::string_view pass, const LinearProgram& program) {
     memory.reset();
     eval_linear(program, memory.program_arguments(program.signature));
     judge(pass, to_text(program));
+    if (checks_texts) check_text(to_text(program), parse_linear, pass);
   };
   lower_kernel(kernel, scalar_target(), options);
   return wrong;
-}
-
-// Of one kernel: the plan that is chosen, every order of its loops (or some, where that are many),
-// and random plans with splits and groups.
-std::vector<Plan> plans_of(const Kernel& kernel, uint64_t seed, Coverage& coverage) {
-  std::mt19937_64 generator(seed);
-  LoopOrders orders = loop_orders(kernel, scalar_target(), kMaxOrders, generator);
-  coverage.with_every_order += orders.is_complete ? 1 : 0;
-  if (!orders.is_complete) orders.plans.resize(4);
-  std::vector<Plan> plans = std::move(orders.plans);
-  plans.push_back(choose_plan(kernel, scalar_target()));
-  for (int round = 0; round < 2; ++round)
-    plans.push_back(random_plan(kernel, scalar_target(), generator));
-  return plans;
 }
 
 TEST(Codegen, RandomKernelsKeepTheirValueThroughEveryPass) {
@@ -77,10 +70,14 @@ TEST(Codegen, RandomKernelsKeepTheirValueThroughEveryPass) {
     KernelMemory memory(kernel, seed);
     eval_kernel(random, memory.kernel_arguments());
     const std::vector<std::byte> expected = memory.outputs();
-    for (const Plan& plan : plans_of(kernel, seed, coverage)) {
+    const ManyPlans many = many_plans(kernel, scalar_target(), seed);
+    coverage.with_every_order += many.has_every_order ? 1 : 0;
+    for (const Plan& plan : many.plans) {
       const auto reason = check_plan(kernel, plan, scalar_target());
       ASSERT_FALSE(reason) << *reason;
-      const std::string wrong = first_wrong_pass(kernel, plan, memory, expected, coverage);
+      const bool checks_texts = &plan == many.plans.data();
+      const std::string wrong =
+          first_wrong_pass(kernel, plan, memory, expected, checks_texts, coverage);
       ASSERT_EQ(wrong, "") << "seed " << seed << "\n" << to_text(random) << to_text(plan, kernel);
       ++coverage.plans;
     }

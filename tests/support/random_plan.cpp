@@ -153,4 +153,17 @@ Plan random_plan(const Kernel& kernel, const Target& target, std::mt19937_64& ra
   return plan;
 }
 
+ManyPlans many_plans(const Kernel& kernel, const Target& target, uint64_t seed) {
+  constexpr size_t kMaxOrders = 24;
+  std::mt19937_64 random(seed);
+  LoopOrders orders = loop_orders(kernel, target, kMaxOrders, random);
+  if (!orders.is_complete) orders.plans.resize(4);
+  ManyPlans result{.plans = {choose_plan(kernel, target)}, .has_every_order = orders.is_complete};
+  for (Plan& plan : orders.plans)
+    result.plans.push_back(std::move(plan));
+  for (int i = 0; i < 2; ++i)
+    result.plans.push_back(random_plan(kernel, target, random));
+  return result;
+}
+
 }  // namespace tenon::test

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <random>
 #include <vector>
 
@@ -25,5 +26,13 @@ struct LoopOrders {
 /// Where that are more than `max_orders`, so many of them at random.
 LoopOrders loop_orders(const Kernel& kernel, const Target& target, size_t max_orders,
                        std::mt19937_64& random);
+
+/// What a kernel is run under: the chosen plan first, then every order of its loops (four, where
+/// those are more than 24), then two random plans.
+struct ManyPlans {
+  std::vector<Plan> plans;
+  bool has_every_order = false;
+};
+ManyPlans many_plans(const Kernel& kernel, const Target& target, uint64_t seed);
 
 }  // namespace tenon::test
