@@ -33,9 +33,10 @@ constexpr const char* kInstall = "Install it (apt-get install libllvm22), or set
 constexpr std::string_view kPasses =
     "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,"
     "loop-mssa(licm),early-cse,instcombine<no-verify-fixpoint>)";
-constexpr std::string_view kSanitizerPasses = kAddressSanitizer  ? ",asan"
-                                              : kThreadSanitizer ? ",tsan-module,function(tsan)"
-                                                                 : "";
+constexpr std::string_view kSanitizerPasses =
+    kAddressSanitizer  ? ",asan"
+    : kThreadSanitizer ? ",function(scalarize-masked-mem-intrin,tsan),tsan-module"
+                       : "";
 // What would need writable data or a constructor in the object: the loader takes neither.
 constexpr std::array kSanitizerOptions = {"tenon", "-asan-globals=0", "-asan-constructor-kind=none",
                                           "-asan-stack=0"};
