@@ -40,6 +40,9 @@ std::vector<CpuLevel> make_levels() {
     if (!is_float(dtype) || dtype_bits(dtype) >= 32) base.arithmetic.add(dtype);
   }
   base.native_ops = {Op::kSqrt};
+  base.max_vector_bytes = 16;
+  base.max_local_bytes = int64_t{1} << 20;
+  base.max_arguments = 64;
   Target wide = base;
   wide.native_ops = {Op::kFma, Op::kSqrt, Op::kTrunc};
   wide.extra_casts = {{DType::kF16, DType::kF32}, {DType::kF32, DType::kF16}};
