@@ -7,7 +7,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-steps=(lint format dev release clang asan tsan prop graphs fuzz size)
+steps=(lint format dev release clang asan tsan renderers prop graphs fuzz size)
 jobs=$(nproc)
 
 # Configures, builds and tests a preset; further words go to ctest.
@@ -30,6 +30,16 @@ step_clang() {
   cmake -S . -B build/clang -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER=clang++-22 &&
     cmake --build build/clang &&
     ctest --test-dir build/clang --output-on-failure --parallel "$jobs"
+}
+
+# The tests of values on the renderer that is not the default.
+step_renderers() {
+  local test
+  cmake --preset release && cmake --build --preset release || return 1
+  for test in engine/engine_test tensor/tensor_test webnn/webnn_test tir/tir_test \
+    conform/special_values_test; do
+    DEV=CPU:CLANG TENON_VERIFY_IR=1 "build/release/tests/$test" --gtest_brief=1 || return 1
+  done
 }
 
 # Property tests with other seeds than the fixed one of everyday runs. CHECK_SEEDS says how many.

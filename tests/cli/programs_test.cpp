@@ -130,8 +130,10 @@ TEST_F(CliPrograms, GraphKernelLinearAndObjectGiveTheSameValues) {
 
 TEST_F(CliPrograms, ObjectsRunWithoutACompiler) {
   const std::string object = compile(write("product.tg", kProductGraph));
-  const std::map<std::string, std::string> bare = {
-      {"TENON_CLANG", "/nonexistent"}, {"PATH", ""}, {"TENON_CACHE_DIR", folder_ / "empty"}};
+  const std::map<std::string, std::string> bare = {{"TENON_CLANG", "/nonexistent"},
+                                                   {"TENON_LLVM", "/nonexistent"},
+                                                   {"PATH", ""},
+                                                   {"TENON_CACHE_DIR", folder_ / "empty"}};
   const std::string out = run({object}, bare);
   EXPECT_EQ(output({6}), expected_);
   EXPECT_THAT(out, HasSubstr("on CPU:0: "));

@@ -27,8 +27,9 @@ using testing::values_of;
 class Programs : public EngineTest {
  protected:
   /// A device of its own, that has loaded nothing.
-  std::unique_ptr<EngineDevice> make_device(size_t max_programs = kMaxLoadedPrograms) {
-    EngineDevice& model = engine_device(Device::get("CPU"));
+  std::unique_ptr<EngineDevice> make_device(size_t max_programs = kMaxLoadedPrograms,
+                                            const char* name = "CPU") {
+    EngineDevice& model = engine_device(Device::get(name));
     return std::make_unique<EngineDevice>("fresh", 99, model.renderer(), model.target(),
                                           model.renderer().make_compiler(model.target()),
                                           find_backend("CPU")->open(0, model.target()),
@@ -132,7 +133,7 @@ TEST_F(Programs, EachThreadThatWaitsForAFailureGetsAnError) {
                            "exit 0\nsleep 0.1\nexit 3\n";
   chmod(broken.c_str(), 0755);
   const ScopedSetting clang(Setting::kClang, broken);
-  const auto device = make_device();
+  const auto device = make_device(kMaxLoadedPrograms, "CPU:CLANG");
   const Schedule schedule = schedule_of(*device, {11});
   const std::vector<const Kernel*> kernels = kernels_of(schedule);
   std::vector<std::thread> threads;

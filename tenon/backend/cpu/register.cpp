@@ -17,16 +17,16 @@ void register_cpu_backend() {
   BackendDescriptor backend;
   backend.name = "CPU";
   backend.default_rank = 10;
-  backend.renderers.push_back({.name = "CLANG",
-                               .renderer = &c_renderer(),
-                               .why_absent = cpu::why_no_clang,
-                               .make_target = cpu::target_of_arch,
-                               .make_compiler = cpu::make_clang_compiler});
   backend.renderers.push_back({.name = "LLVM",
                                .renderer = &llvm_renderer(),
                                .why_absent = cpu::why_no_llvm,
                                .make_target = cpu::target_of_arch,
                                .make_compiler = cpu::make_llvm_compiler});
+  backend.renderers.push_back({.name = "CLANG",
+                               .renderer = &c_renderer(),
+                               .why_absent = cpu::why_no_clang,
+                               .make_target = cpu::target_of_arch,
+                               .make_compiler = cpu::make_clang_compiler});
   backend.why_absent = [] { return std::optional<std::string>(); };
   backend.num_devices = [] { return 1; };
   backend.open = [](int index, const Target& target) {
