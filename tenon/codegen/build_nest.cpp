@@ -71,6 +71,8 @@ class PlacedExprs {
         gate = conjunction(gate, comp_.guards[i]);
       }
     }
+    // Inside of a clamped index everything is clamped already.
+    is_clamped = is_clamped && &values != &comp_.clamped;
     for (size_t dim = 0; is_clamped && dim < index.size(); ++dim)
       index[dim] = clamped(source.index[dim]);
     if (parts.gated) {
@@ -359,6 +361,10 @@ class NestBuilder {
       if (axis_kind(use.axis) == AxisKind::kPar) first.axes.push_back(use);
     }
     if (!tmp->second.is_reg) add_guards(comp, first);
+    // A guard of a red axis says what is combined, not what has a start.
+    for (const Node& guard : comp.comp->guard) {
+      if (!has_red_axis(guard)) first.guard.push_back(exprs.run(guard));
+    }
     Body inner;
     inner.push_back(Stmt{std::move(first)});
     for (size_t i = comp.loops.size(); i-- > static_cast<size_t>(comp.start_depth);) {

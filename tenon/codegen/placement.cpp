@@ -801,6 +801,9 @@ class Placer {
     if (acc.depth < comp.start_depth || static_cast<size_t>(acc.depth) > comp.loops.size()) {
       refuse("the accumulator of comp ", number, " stands outside of its tmp's place");
     }
+    for (const Node& guard : comp.comp->guard) {
+      if (!has_red_axis(guard)) refuse("comp ", number, " leaves out some results");
+    }
     if (acc.carry_in && comp.plan->how != How::kRoot) refuse("only the root carries in a buffer");
     bool has_outer_red = false;
     for (size_t i = 0; i < comp.loops.size(); ++i) {
@@ -952,6 +955,13 @@ std::optional<std::vector<AxisRange>> ranges_at(const Kernel& kernel, const Plan
 
 Placement place_comps(const Kernel& kernel, const Plan& plan) {
   return Placer(kernel, plan).run();
+}
+
+bool has_red_axis(const Node& expr) {
+  const std::vector<Node> nodes = topological_order(std::span(&expr, 1));
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
+    return node.op() == Op::kAxis && axis_kind(node) == AxisKind::kRed;
+  });
 }
 
 bool is_partial(const PlacedComp& comp, const AxisUse& use) {

@@ -84,6 +84,8 @@ std::optional<std::vector<AxisRange>> ranges_at(const Kernel& kernel, const Plan
 /// The reduction has an accumulator for each point of this instance axis.
 bool is_partial(const PlacedComp& comp, const AxisUse& use);
 
+bool has_red_axis(const Node& expr);
+
 /// Index of the tmp's element in its storage.
 std::vector<Node> storage_index(const Storage& storage, std::span<const Node> index);
 

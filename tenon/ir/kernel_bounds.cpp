@@ -189,6 +189,16 @@ void KernelBounds::assume(const Node& condition, bool truth) {
   }
 }
 
+bool KernelBounds::is_contradiction() const {
+  KernelBounds plain;
+  return std::any_of(conditions_.begin(), conditions_.end(), [&](const Affine& condition) {
+    int64_t low = condition.constant;
+    for (const auto& [atom, coefficient] : condition.terms)
+      low = add_bounds(low, scale(plain.bounds(atom), coefficient).low);
+    return low > 0;
+  });
+}
+
 void KernelBounds::truncate(size_t count) {
   if (count == conditions_.size()) return;
   conditions_.resize(count);

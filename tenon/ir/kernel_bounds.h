@@ -47,6 +47,8 @@ class KernelBounds {
   /// Sound, not always tight. Iterative in the size of the expression.
   Interval bounds(const Node& expr);
 
+  /// Some condition holds at no point at all.
+  bool is_contradiction() const;
   size_t num_conditions() const { return conditions_.size(); }
   /// Forgets conditions added after there were `count`.
   void truncate(size_t count);

@@ -192,8 +192,13 @@ Node IndexSimplifier::simplify_gated_load(const Node& load) {
     has_facts |= assume_conjunct(conjunct, under_gate.bounds_, under_gate.order_);
   if (!has_facts) return {};
   std::vector<Node> index;
-  for (const Node& node : parts.index)
-    index.push_back(under_gate.run(node));
+  for (const Node& node : parts.index) {
+    // A load inside the index happens outside of the gate too.
+    const std::vector<Node> nodes = topological_order(std::span(&node, 1));
+    const bool has_load = std::any_of(nodes.begin(), nodes.end(),
+                                      [](const Node& part) { return part.op() == Op::kLoad; });
+    index.push_back(has_load ? node : under_gate.run(node));
+  }
   return make_gated_load(parts.buffer, load.dtype(), index, parts.gate, parts.alt);
 }
 

@@ -16,7 +16,7 @@
 #include "tenon/ir/linear.h"
 #include "tenon/types/signature.h"
 #include "tenon/types/target.h"
-#include "tests/render/c_library.h"
+#include "tests/render/kernel_library.h"
 
 namespace tenon::test {
 

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: MIT
+
+#include "tests/support/random_plan.h"
+
+#include <algorithm>
+
+#include "tenon/base/error.h"
+#include "tenon/codegen/choose_plan.h"
+#include "tenon/codegen/placement.h"
+
+namespace tenon::test {
+namespace {
+
+// Whole loops in the order of the kernel over the axes that the place leaves open.
+std::vector<Part> open_loops(const Comp& comp, const std::vector<AxisRange>& ranges) {
+  std::vector<Part> parts;
+  for (size_t i = 0; i < comp.axes.size(); ++i) {
+    if (!ranges[i].is_bound || ranges[i].length > 1) {
+      parts.push_back({static_cast<int>(i), Role::kSeq, 1});
+    }
+  }
+  return parts;
+}
+
+// The last comp is the root; producers stand before all of its loops, or inside of all.
+Plan ordered_plan(const Kernel& kernel, const Target& target, bool inside) {
+  const int last = static_cast<int>(kernel.body.size()) - 1;
+  Plan plan;
+  CompPlan root{.comp = last, .how = How::kRoot};
+  const Comp& comp = std::get<Comp>(kernel.body.back().node);
+  for (size_t i = 0; i < comp.axes.size(); ++i)
+    root.parts.push_back({static_cast<int>(i), Role::kSeq, 1});
+  const int depth = inside ? root.num_loops() : 0;
+  plan.comps.push_back(std::move(root));
+  for (int i = last - 1; i >= 0; --i) {
+    const Comp& producer = std::get<Comp>(kernel.body[static_cast<size_t>(i)].node);
+    CompPlan entry{.comp = i, .how = How::kBefore, .at = {last, depth}};
+    if (const auto ranges = ranges_at(kernel, plan, i, How::kBefore, entry.at)) {
+      entry.parts = open_loops(producer, *ranges);
+    }
+    plan.comps.push_back(std::move(entry));
+  }
+  const auto reason = check_plan(kernel, plan, target);
+  TENON_ASSERT(!reason, "random plan: ", *reason);
+  return plan;
+}
+
+std::vector<Part> parts_in_order(const std::vector<int>& axes) {
+  std::vector<Part> parts;
+  for (const int axis : axes)
+    parts.push_back({axis, Role::kSeq, 1});
+  return parts;
+}
+
+std::vector<int> axes_of(const CompPlan& entry) {
+  std::vector<int> axes;
+  for (const Part& part : entry.parts)
+    axes.push_back(part.axis);
+  std::sort(axes.begin(), axes.end());
+  return axes;
+}
+
+size_t num_orders(const Plan& plan) {
+  size_t count = 1;
+  for (const CompPlan& entry : plan.comps) {
+    for (size_t i = 2; i <= entry.parts.size(); ++i)
+      count *= i;
+    if (count > 1'000'000) return count;
+  }
+  return count;
+}
+
+void add_all_orders(const Plan& start, std::vector<Plan>& plans) {
+  std::vector<std::vector<int>> orders;
+  for (const CompPlan& entry : start.comps)
+    orders.push_back(axes_of(entry));
+  for (;;) {
+    Plan plan = start;
+    for (size_t i = 0; i < orders.size(); ++i)
+      plan.comps[i].parts = parts_in_order(orders[i]);
+    plans.push_back(std::move(plan));
+    size_t comp = 0;  // next_permutation as an odometer over the comps
+    while (comp < orders.size() && !std::next_permutation(orders[comp].begin(), orders[comp].end()))
+      ++comp;
+    if (comp == orders.size()) return;
+  }
+}
+
+class PlanGenerator {
+ public:
+  PlanGenerator(const Kernel& kernel, const Target& target, std::mt19937_64& random)
+      : kernel_(kernel), target_(target), random_(random) {}
+
+  // May fit or not.
+  Plan run() {
+    const int last = static_cast<int>(kernel_.body.size()) - 1;
+    const int reduction = last > 0 && below(2) == 0 ? read_by(last) : -1;
+    place_root(reduction >= 0 ? reduction : last);
+    if (reduction >= 0) place_at(last, How::kAfter, reduction);
+    for (int i = last; i >= 0; --i) {
+      if (!is_placed(i)) place_before(i);
+    }
+    return plan_;
+  }
+
+ private:
+  const Comp& comp_at(int number) const {
+    return std::get<Comp>(kernel_.body[static_cast<size_t>(number)].node);
+  }
+  size_t below(size_t bound) { return random_() % bound; }
+  bool is_placed(int number) const {
+    return std::any_of(plan_.comps.begin(), plan_.comps.end(),
+                       [&](const CompPlan& entry) { return entry.comp == number; });
+  }
+
+  static bool reads(const Comp& comp, int buffer) {
+    for (const Node& node : topological_order(std::span(&comp.value, 1))) {
+      if (node.op() == Op::kLoad && load_parts(node).buffer == buffer) return true;
+    }
+    return false;
+  }
+
+  // A reduction into a tmp that `reader` reads.
+  int read_by(int reader) {
+    std::vector<int> found;
+    for (int i = 0; i < reader; ++i) {
+      if (comp_at(i).combine && reads(comp_at(reader), comp_at(i).dst)) found.push_back(i);
+    }
+    return found.empty() ? -1 : found[below(found.size())];
+  }
+
+  void place_root(int number) {
+    const Comp& comp = comp_at(number);
+    std::vector<AxisRange> ranges;
+    for (const AxisUse& use : comp.axes)
+      ranges.push_back({idx_const(0), axis_extent(use.axis), false, true});
+    CompPlan entry{.comp = number, .how = How::kRoot};
+    entry.parts = parts(comp, ranges, true);
+    finish(comp, entry, 0);
+    plan_.comps.push_back(std::move(entry));
+  }
+
+  void place_before(int number) {
+    std::vector<int> readers;
+    for (const CompPlan& entry : plan_.comps) {
+      if (reads(comp_at(entry.comp), comp_at(number).dst)) readers.push_back(entry.comp);
+    }
+    // Now and then in the first reader's own loops, else in the root's.
+    const int around = !readers.empty() && below(3) == 0 ? readers[below(readers.size())]
+                                                         : plan_.comps.front().comp;
+    place_at(number, How::kBefore, around);
+  }
+
+  void place_at(int number, How how, int around) {
+    const Comp& comp = comp_at(number);
+    CompPlan entry{.comp = number, .how = how};
+    entry.at.comp = around;
+    const CompPlan* outer = nullptr;
+    for (const CompPlan& placed : plan_.comps) {
+      if (placed.comp == around) outer = &placed;
+    }
+    const size_t num_loops = static_cast<size_t>(outer->num_loops());
+    // Above the loops of the grid a producer is computed by each group: now and then only.
+    const size_t num_grid = static_cast<size_t>(
+        std::count_if(outer->parts.begin(), outer->parts.end(),
+                      [](const Part& part) { return part.role == Role::kGrid; }));
+    const size_t lowest = below(8) == 0 ? 0 : num_grid;
+    entry.at.depth = static_cast<int>(lowest + below(num_loops + 1 - lowest));
+    if (how == How::kAfter && outer->acc) {
+      entry.at.depth = static_cast<int>(below(3) == 0 ? below(num_loops + 1)
+                                                      : static_cast<size_t>(outer->acc->depth));
+    }
+    const auto ranges = ranges_at(kernel_, plan_, number, how, entry.at);
+    if (ranges) entry.parts = parts(comp, *ranges, false);
+    finish(comp, entry, 0);
+    plan_.comps.push_back(std::move(entry));
+  }
+
+  void finish(const Comp& comp, CompPlan& entry, size_t lowest) {
+    if (!comp.combine) return;
+    size_t after_par = 0;
+    const size_t num_loops = static_cast<size_t>(entry.num_loops());
+    for (size_t i = 0; i < num_loops; ++i) {
+      const int axis = entry.parts[i].axis;
+      if (axis_kind(comp.axes[static_cast<size_t>(axis)].axis) == AxisKind::kPar) after_par = i + 1;
+    }
+    const bool has_vec = std::any_of(entry.parts.begin(), entry.parts.end(),
+                                     [](const Part& part) { return part.role == Role::kVec; });
+    if (!has_vec && below(3) == 0) return;
+    const size_t least = std::max(lowest, after_par);
+    Acc acc{.depth = static_cast<int>(least + below(num_loops + 1 - least))};
+    acc.has_partials = below(2) == 0;
+    for (int i = 0; i < acc.depth; ++i) {
+      const int axis = entry.parts[static_cast<size_t>(i)].axis;
+      const bool is_red = axis_kind(comp.axes[static_cast<size_t>(axis)].axis) == AxisKind::kRed;
+      if (is_red && entry.how == How::kRoot) acc.carry_in = 0;
+    }
+    entry.acc = acc;
+    for (size_t buffer = 1; buffer < kernel_.buffers.size(); ++buffer) {
+      if (kernel_.buffers[buffer].access != BufferAccess::kIn || below(4) != 0) continue;
+      if (!reads(comp, static_cast<int>(buffer))) continue;
+      entry.stages.push_back({.buffer = static_cast<int>(buffer),
+                              .depth = static_cast<int>(below(num_loops + 1)),
+                              .layout = {}});
+    }
+  }
+
+  std::vector<Part> parts(const Comp& comp, const std::vector<AxisRange>& ranges, bool has_grid) {
+    std::vector<Part> grid;
+    std::vector<std::vector<Part>> loops;  // by axis, outer to inner
+    std::vector<Part> unrolls;
+    std::vector<Part> vec;
+    for (size_t i = 0; i < comp.axes.size(); ++i) {
+      const AxisRange& range = ranges[i];
+      if (range.is_bound && range.length == 1) continue;
+      const int axis = static_cast<int>(i);
+      const bool is_par = axis_kind(comp.axes[i].axis) == AxisKind::kPar;
+      const auto divides = [&](int64_t step) {
+        return !range.is_bound || range.length % step == 0;
+      };
+      int64_t step = 1;
+      const int64_t lanes = int64_t{2} << below(2);
+      if (vec.empty() && target_.max_vector_bytes > 0 && below(3) == 0 && divides(lanes)) {
+        vec.push_back({axis, Role::kVec, 1});
+        step = lanes;
+      }
+      const auto count = static_cast<int64_t>(2 + below(3));
+      if (below(4) == 0 && divides(step * count)) {
+        unrolls.push_back(
+            {axis, Role::kUnroll, step, is_par && below(2) == 0 ? Tail::kClamp : Tail::kNone});
+        step *= count;
+      }
+      std::vector<Part> own{{axis, Role::kSeq, step, below(4) == 0 ? Tail::kPeel : Tail::kNone}};
+      const auto tile = static_cast<int64_t>(2 + below(4));
+      if (below(2) == 0 && divides(step * tile)) {
+        step *= tile;
+        own.insert(own.begin(), {axis, Role::kSeq, step, Tail::kNone});
+      }
+      if (has_grid && is_par && grid.size() < 3 && below(2) == 0) {
+        own.front().role = Role::kGrid;
+        own.front().tail = Tail::kNone;
+        grid.push_back(own.front());
+        own.erase(own.begin());
+      }
+      if (!own.empty()) loops.push_back(std::move(own));
+    }
+    // A random order that keeps the loops of an axis in theirs.
+    std::vector<Part> result;
+    while (!loops.empty()) {
+      const size_t at = below(loops.size());
+      result.push_back(loops[at].front());
+      loops[at].erase(loops[at].begin());
+      if (loops[at].empty()) loops.erase(loops.begin() + static_cast<ptrdiff_t>(at));
+    }
+    std::shuffle(grid.begin(), grid.end(), random_);
+    result.insert(result.begin(), grid.begin(), grid.end());
+    std::shuffle(unrolls.begin(), unrolls.end(), random_);
+    result.insert(result.end(), unrolls.begin(), unrolls.end());
+    result.insert(result.end(), vec.begin(), vec.end());
+    return result;
+  }
+
+  const Kernel& kernel_;
+  const Target& target_;
+  std::mt19937_64& random_;
+  Plan plan_;
+};
+
+}  // namespace
+
+LoopOrders loop_orders(const Kernel& kernel, const Target& target, size_t max_orders,
+                       std::mt19937_64& random) {
+  std::vector<Plan> starts{ordered_plan(kernel, target, false)};
+  const Plan inside = ordered_plan(kernel, target, true);
+  if (!(inside == starts[0])) starts.push_back(inside);
+  size_t total = 0;
+  for (const Plan& start : starts)
+    total += num_orders(start);
+  LoopOrders result{.plans = {}, .is_complete = total <= max_orders};
+  if (result.is_complete) {
+    for (const Plan& start : starts)
+      add_all_orders(start, result.plans);
+    return result;
+  }
+  for (size_t i = 0; i < max_orders; ++i) {
+    Plan plan = starts[i % starts.size()];
+    for (CompPlan& entry : plan.comps)
+      std::shuffle(entry.parts.begin(), entry.parts.end(), random);
+    result.plans.push_back(std::move(plan));
+  }
+  return result;
+}
+
+Plan random_plan(const Kernel& kernel, const Target& target, std::mt19937_64& random) {
+  for (int tries = 0; tries < 20; ++tries) {
+    Plan plan = PlanGenerator(kernel, target, random).run();
+    if (!check_plan(kernel, plan, target)) return plan;
+  }
+  return simple_plan(kernel, target);
+}
+
+ManyPlans many_plans(const Kernel& kernel, const Target& target, uint64_t seed) {
+  constexpr size_t kMaxOrders = 24;
+  std::mt19937_64 random(seed);
+  LoopOrders orders = loop_orders(kernel, target, kMaxOrders, random);
+  if (!orders.is_complete) orders.plans.resize(4);
+  ManyPlans result{.plans = {choose_plan(kernel, target)}, .has_every_order = orders.is_complete};
+  for (Plan& plan : orders.plans)
+    result.plans.push_back(std::move(plan));
+  for (int i = 0; i < 2; ++i)
+    result.plans.push_back(random_plan(kernel, target, random));
+  return result;
+}
+
+}  // namespace tenon::test
