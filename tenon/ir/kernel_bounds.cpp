@@ -189,16 +189,6 @@ void KernelBounds::assume(const Node& condition, bool truth) {
   }
 }
 
-bool KernelBounds::is_contradiction() const {
-  KernelBounds plain;
-  return std::any_of(conditions_.begin(), conditions_.end(), [&](const Affine& condition) {
-    int64_t low = condition.constant;
-    for (const auto& [atom, coefficient] : condition.terms)
-      low = add_bounds(low, scale(plain.bounds(atom), coefficient).low);
-    return low > 0;
-  });
-}
-
 void KernelBounds::truncate(size_t count) {
   if (count == conditions_.size()) return;
   conditions_.resize(count);
@@ -301,6 +291,19 @@ Interval KernelBounds::atom_bounds(const Node& atom) {
   };
   const std::optional<Interval> exact = exact_bounds(atom, of(0), of(1), of(2));
   return exact && is_inside(*exact, all) ? *exact : all;
+}
+
+bool KernelBounds::is_contradictory() {
+  bounds(idx_const(0));  // of all atoms of conditions
+  return std::any_of(conditions_.begin(), conditions_.end(), [&](const Affine& condition) {
+    const Interval value = affine_bounds(condition);
+    const bool is_empty = value.low > value.high;
+    return is_empty || value.low > 0 ||
+           std::any_of(condition.terms.begin(), condition.terms.end(), [&](const auto& term) {
+             const Interval range = memo_.at(term.first.id());
+             return range.low > range.high;
+           });
+  });
 }
 
 Interval KernelBounds::bounds(const Node& expr) {
