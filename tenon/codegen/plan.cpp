@@ -1,4 +1,4 @@
-// The plan for loops in order, its check and its text form. SPDX-License-Identifier: MIT
+// The plan for loops in order, and its check. SPDX-License-Identifier: MIT
 
 #include "tenon/codegen/plan.h"
 
@@ -120,10 +120,6 @@ std::vector<Part> loops_in_order(const Comp& comp) {
   return parts;
 }
 
-std::string_view role_text(Role role) {
-  return role == Role::kGrid ? "grid" : "seq";
-}
-
 // The parts of one Comp: known axes, each covered down to step 1, outer steps multiples of inner.
 std::optional<std::string> check_parts(const Comp& comp, const CompPlan& plan,
                                        const std::vector<bool>& needed) {
@@ -161,19 +157,6 @@ std::optional<std::string> check_parts(const Comp& comp, const CompPlan& plan,
 }
 
 }  // namespace
-
-std::string to_text(const Plan& plan, const Kernel& kernel) {
-  std::string text = concat("plan ", kernel.name, " {\n");
-  for (const CompPlan& comp : plan.comps) {
-    text += concat("  comp ", comp.comp,
-                   comp.how == How::kRoot ? " root" : concat(" before at ", comp.at));
-    for (const Part& part : comp.parts) {
-      text += concat(" ", part.axis, "@", role_text(part.role), " ", part.step);
-    }
-    text += "\n";
-  }
-  return text + "}\n";
-}
 
 std::optional<std::string> check_plan(const Kernel& kernel, const Plan& plan,
                                       const Target& target) {
