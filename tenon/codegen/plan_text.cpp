@@ -70,7 +70,8 @@ std::string entry_text(const CompPlan& entry, const Kernel& kernel) {
 /// The words of one line; `;`, `,`, `@`, `:`, `+`, `{` and `}` stand alone.
 class Words {
  public:
-  Words(std::string_view line, int number) : number_(number) {
+  Words(std::string_view line, std::string_view source_name, int number)
+      : source_name_(source_name), number_(number) {
     size_t i = 0;
     while (i < line.size()) {
       const char c = line[i];
@@ -117,7 +118,7 @@ class Words {
     return static_cast<int>(value);
   }
   [[noreturn]] void error(const std::string& what) const {
-    fail(ErrorCode::kInvalidArgument, "plan, line ", number_, ": ", what);
+    fail(ErrorCode::kInvalidArgument, source_name_, ":", number_, ": ", what);
   }
   template <class T, size_t N>
   std::optional<T> one_of(const std::pair<T, std::string_view> (&table)[N]) {
@@ -132,6 +133,7 @@ class Words {
     return std::string_view(";,@:+{}").find(c) != std::string_view::npos;
   }
 
+  std::string_view source_name_;
   int number_;
   std::vector<std::string_view> words_;
   size_t next_ = 0;
@@ -243,7 +245,7 @@ std::string to_text(const Plan& plan, const Kernel& kernel) {
   return text + "}\n";
 }
 
-Plan parse_plan(std::string_view text, const Kernel& kernel) {
+Plan parse_plan(std::string_view text, const Kernel& kernel, std::string_view source_name) {
   Plan plan;
   const PlanParser parser(kernel);
   int number = 0;
@@ -251,22 +253,24 @@ Plan parse_plan(std::string_view text, const Kernel& kernel) {
   bool is_closed = false;
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
-    Words words(text.substr(0, end), ++number);
+    Words words(text.substr(0, end), source_name, ++number);
     text.remove_prefix(std::min(end + 1, text.size()));
     if (words.at_end()) continue;
     if (is_closed) words.error("nothing may follow the closing brace");
     if (!is_open) {
       words.expect("plan");
-      words.take();
+      words.expect(kernel.name);
       words.expect("{");
+      if (!words.at_end()) words.error(concat("'", words.peek(), "' is not understood"));
       is_open = true;
     } else if (words.take_if("}")) {
       is_closed = true;
+      if (!words.at_end()) words.error(concat("'", words.peek(), "' is not understood"));
     } else {
       plan.comps.push_back(parser.entry(words));
     }
   }
-  TENON_CHECK(is_closed, ErrorCode::kInvalidArgument, "plan: it ends without a closing brace");
+  TENON_CHECK(is_closed, ErrorCode::kInvalidArgument, source_name, ": it ends without a closing brace");
   return plan;
 }
 

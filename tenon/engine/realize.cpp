@@ -3,6 +3,7 @@
 // realise at once. SPDX-License-Identifier: MIT
 
 #include <algorithm>
+#include <cstring>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
@@ -24,6 +25,10 @@
 
 namespace tenon {
 namespace {
+
+/// Constants up to this size are written by the host: a kernel costs more (a compilation of some
+/// 30 ms, once) than copying a page. Larger ones get a kernel, which writes with all threads.
+constexpr int64_t kMaxFillBytes = 4096;
 
 /// Held alone while a realisation replaces the values of the buffers that it assigns to.
 std::shared_mutex& assigned_mutex() {
@@ -143,7 +148,7 @@ class Realizer {
       std::vector<size_t> numbers;
       for (size_t i = 0; i < schedule_.calls.size(); ++i) {
         const ScheduledCall& call = schedule_.calls[i];
-        if (call.copy_from >= 0 || &device_of_call(call) != device) continue;
+        if (call.copy_from >= 0 || is_fill(call) || &device_of_call(call) != device) continue;
         kernels.push_back(&call.kernel);
         numbers.push_back(i);
       }
@@ -156,7 +161,15 @@ class Realizer {
   void run_call(size_t number) {
     const ScheduledCall& call = schedule_.calls[number];
     with_context(
-        [&] { call.copy_from >= 0 ? run_copy(call) : run_kernel(call, *programs_[number]); },
+        [&] {
+          if (call.copy_from >= 0) {
+            run_copy(call);
+          } else if (is_fill(call)) {
+            run_fill(call);
+          } else {
+            run_kernel(call, *programs_[number]);
+          }
+        },
         "realising ", [&] { return describe_output(call); });
     // Intermediates go back to the pool after their last use.
     const auto drop = [&](int used) {
@@ -181,6 +194,22 @@ class Realizer {
     const ScheduledBuffer& buffer = schedule_.buffers[number];
     buffers_[number] = devices_[number]->allocate(dense_size_bytes(buffer.dtype, buffer.shape));
     return buffers_[number];
+  }
+
+  bool is_fill(const ScheduledCall& call) const {
+    const ScheduledBuffer& buffer = schedule_.buffers[static_cast<size_t>(call.buffers[0])];
+    return call.constant && dense_size_bytes(buffer.dtype, buffer.shape) <= kMaxFillBytes;
+  }
+
+  void run_fill(const ScheduledCall& call) {
+    const ScopedTimer timer(stats_.copy_in_ns);
+    const Buffer output = make_output(call);
+    const DType dtype = schedule_.buffers[static_cast<size_t>(call.buffers[0])].dtype;
+    const auto width = static_cast<size_t>(dtype_size_bytes(dtype));
+    std::vector<std::byte> bytes(static_cast<size_t>(output.size_bytes()));
+    for (size_t at = 0; at < bytes.size(); at += width)
+      std::memcpy(bytes.data() + at, &*call.constant, width);  // little-endian
+    output.copy_in(bytes);
   }
 
   void run_kernel(const ScheduledCall& call, const Program& program) {

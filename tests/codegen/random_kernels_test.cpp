@@ -22,6 +22,7 @@ namespace tenon::test {
 namespace {
 
 constexpr int kNumKernels = 1000;
+constexpr uint64_t kOnceWrong[] = {1277, 1377, 2132, 2218, 3793};
 
 struct Coverage {
   KernelTally kernels;
@@ -40,8 +41,6 @@ std::string first_wrong_pass(const Kernel& kernel, const Plan& plan, const Targe
                              KernelMemory& memory, const std::vector<std::byte>& expected, bool checks_texts,
                              Coverage& coverage) {
   std::string wrong;
-  std::string latest;
-  std::string text_now;
   const auto judge = [&](std::string_view pass, const std::string& text) {
     ++coverage.passes;
     if (wrong.empty() && (memory.outputs() != expected || !memory.guard_finding().empty())) {
@@ -49,15 +48,16 @@ std::string first_wrong_pass(const Kernel& kernel, const Plan& plan, const Targe
     }
   };
   CodegenOptions options{.verify = true, .plan = plan};
+  std::string last;  // what a pass made, if its evaluation or its check throws
   options.on_kernel = [&](std::string_view pass, const Kernel& nest) {
-    latest = pass;
-    text_now = to_text(nest);
+    last = concat(pass, "\n", to_text(nest));
     memory.reset();
     eval_kernel(nest, memory.kernel_arguments(), 1 + coverage.plans % 3);
     judge(pass, to_text(nest));
     if (checks_texts) check_text(to_text(renumber_axes(nest)), parse_kernel, pass);
   };
   options.on_linear = [&](std::string_view pass, const LinearProgram& program) {
+    last = concat(pass, "\n", to_text(program));
     memory.reset();
     eval_linear(program, memory.program_arguments(program.signature));
     judge(pass, to_text(program));
@@ -66,7 +66,7 @@ std::string first_wrong_pass(const Kernel& kernel, const Plan& plan, const Targe
   try {
     lower_kernel(kernel, target, options);
   } catch (const std::exception& error) {
-    wrong = concat("after ", latest, ": ", error.what(), "\n", text_now);
+    return concat(wrong, "thrown after ", last, error.what());
   }
   return wrong;
 }
@@ -74,7 +74,10 @@ std::string first_wrong_pass(const Kernel& kernel, const Plan& plan, const Targe
 TEST(Codegen, RandomKernelsKeepTheirValueThroughEveryPass) {
   Coverage coverage;
   const auto first = static_cast<uint64_t>(setting_int(Setting::kSeed)) * kNumKernels;
-  for (uint64_t seed = first; seed < first + kNumKernels; ++seed) {
+  std::vector<uint64_t> seeds(std::begin(kOnceWrong), std::end(kOnceWrong));
+  for (uint64_t seed = first; seeds.size() < kNumKernels; ++seed)
+    seeds.push_back(seed);
+  for (const uint64_t seed : seeds) {
     const Kernel random = random_kernel(seed);
     const Kernel kernel = split_root(random);
     KernelMemory memory(kernel, seed);

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tenon/engine/program_store.h"
 #include "tests/engine/engine_support.h"
 #include "tests/ir/linear_support.h"
@@ -27,12 +29,25 @@ F32Bits read_buffer(const Buffer& buffer) {
   return bits;
 }
 
+/// Whether the target has vectors as wide as the program's.
+bool fits(const LinearProgram& program, const Target& target) {
+  return std::ranges::all_of(program.values, [&](const LinearValue& value) {
+    const int64_t bytes = value.type.lanes * dtype_size_bytes(value.type.dtype);
+    return value.type.lanes == 1 || bytes <= target.max_vector_bytes;
+  });
+}
+
 TEST_F(CompiledTir, OneLaneProgramsGiveTheExpectedNumbers) {
   EngineDevice& device = engine_device(Device::get_default());
   int num_run = 0;
+  int num_too_wide = 0;
   for (const TirCase& item : tir_cases()) {
     const LinearProgram linear = tir_program(item.file);
     if (num_lanes(linear) != 1) continue;
+    if (!fits(linear, device.target())) {
+      ++num_too_wide;
+      continue;
+    }
     const Program program(device.driver(), compile_linear(device, linear));
     std::vector<Buffer> buffers;
     for (const F32Bits& input : item.inputs)
@@ -55,7 +70,8 @@ TEST_F(CompiledTir, OneLaneProgramsGiveTheExpectedNumbers) {
     }
     ++num_run;
   }
-  EXPECT_EQ(num_run, 3);
+  EXPECT_EQ(num_run + num_too_wide, 3);
+  if (num_run == 0) GTEST_SKIP() << device.name() << " has narrower vectors than they use";
 }
 
 TEST_F(CompiledTir, SeveralLanesAreRefusedByADeviceOfOne) {

@@ -31,8 +31,7 @@ constexpr const char* kInstall = "Install it (apt-get install libllvm22), or set
 
 /// Kernels are instrumented like the process they run in, after all else.
 constexpr std::string_view kPasses =
-    "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,"
-    "loop-mssa(licm),early-cse,instcombine<no-verify-fixpoint>)";
+    "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm))";
 constexpr std::string_view kSanitizerPasses =
     kAddressSanitizer  ? ",asan"
     : kThreadSanitizer ? ",function(scalarize-masked-mem-intrin,tsan),tsan-module"
