@@ -5,6 +5,8 @@
 #include "tenon/base/text.h"
 #include "tenon/codegen/placement.h"
 #include "tenon/codegen/plan.h"
+#include "tenon/rules/access.h"
+#include "tenon/rules/bounds.h"
 
 namespace tenon {
 namespace {
@@ -21,18 +23,41 @@ int64_t group_bytes(const Kernel& nest) {
   return bytes;
 }
 
-// A vector part's lanes of the comp's widest dtype must be a vector of the target.
-std::optional<std::string> check_lanes(const PlacedComp& comp, const Target& target) {
+// Whether all positions of the kernel fit 32 bits, as choose_index_width will find.
+bool has_wide_index(const Kernel& kernel) {
+  BoundsMemo memo;
+  const auto is_wide = [&](const Node& index) {
+    for (const Node& node : topological_order(std::span(&index, 1))) {
+      if (node.dtype() != DType::kIdx) continue;
+      const IntRange range = memo.bounds(node);
+      if (range.min < INT32_MIN || range.max > INT32_MAX) return true;
+    }
+    return false;
+  };
+  for (const Stmt& stmt : kernel.body) {
+    const Comp& comp = std::get<Comp>(stmt.node);
+    for (const Node& node : topological_order(std::span(&comp.value, 1))) {
+      if (node.op() != Op::kLoad) continue;
+      const LoadParts parts = load_parts(node);
+      const BufferDecl& buffer = kernel.buffers[static_cast<size_t>(parts.buffer)];
+      if (is_wide(layout_offset(buffer, parts.index))) return true;
+    }
+    if (is_wide(layout_offset(kernel.buffers[static_cast<size_t>(comp.dst)], comp.index))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// A vector part's lanes of the comp's widest element must be a vector of the target.
+std::optional<std::string> check_lanes(const Kernel& kernel, const PlacedComp& comp,
+                                       const Target& target) {
   int64_t lanes = 1;
   for (const AxisUse& use : comp.instances) {
     if (use.role == Role::kVec) lanes = axis_extent(use.axis);
   }
   if (lanes == 1) return std::nullopt;
-  int64_t width = 1;
-  for (const Node& node : topological_order(std::span(&comp.comp->value, 1))) {
-    if (node.dtype() == DType::kIdx || node.dtype() == DType::kBool) continue;
-    width = std::max<int64_t>(width, dtype_size_bytes(node.dtype()));
-  }
+  const int64_t width = widest_element_bytes(kernel, *comp.comp, target);
   if (lanes * width <= target.max_vector_bytes && (lanes & (lanes - 1)) == 0) return std::nullopt;
   return concat("comp ", comp.plan->comp, " computes with vectors of ", lanes, " elements of ",
                 width, " bytes; the target's vectors have ", target.max_vector_bytes, " bytes");
@@ -54,12 +79,35 @@ std::optional<std::string> check_combine(const PlacedComp& comp, const Target& t
 
 }  // namespace
 
+int64_t widest_element_bytes(const Kernel& kernel, const Comp& comp, const Target& target) {
+  constexpr int64_t kNarrowFloatBytes = 4;  // computed as f32
+  int64_t bytes = 1;
+  bool has_position = false;
+  std::vector<Node> roots{comp.value};
+  roots.insert(roots.end(), comp.guard.begin(), comp.guard.end());
+  for (const Node& node : topological_order(roots)) {
+    if (node.op() == Op::kCast && node.src(0).dtype() == DType::kIdx) has_position = true;
+    if (node.dtype() == DType::kIdx || node.dtype() == DType::kBool) continue;
+    bytes = std::max<int64_t>(bytes, dtype_size_bytes(node.dtype()));
+    if (!target.can_compute(node.dtype())) bytes = std::max(bytes, kNarrowFloatBytes);
+  }
+  for (const Access& access : analyze_access(kernel, comp)) {
+    for (size_t axis = 0; axis < comp.axes.size(); ++axis) {
+      const bool is_contiguous = !access.is_irregular[axis] && access.strides[axis] <= 1 &&
+                                 access.strides[axis] >= 0;
+      has_position = has_position || access.is_gated || (access.uses(axis) && !is_contiguous);
+    }
+  }
+  if (!has_position) return bytes;
+  return std::max<int64_t>(bytes, has_wide_index(kernel) ? 8 : 4);
+}
+
 std::optional<std::string> check_plan(const Kernel& kernel, const Plan& plan,
                                       const Target& target) {
   const Placement placement = place_comps(kernel, plan);
   if (!placement.reason.empty()) return placement.reason;
   for (const PlacedComp& comp : placement.comps) {
-    if (auto reason = check_lanes(comp, target)) return reason;
+    if (auto reason = check_lanes(kernel, comp, target)) return reason;
     if (auto reason = check_combine(comp, target)) return reason;
   }
   const int64_t bytes = group_bytes(placement.nest);

@@ -90,14 +90,7 @@ class Chooser {
 
   // Lanes of a vector in which everything that the comp computes fits.
   int64_t lanes_of(const Walk& walk) const {
-    int64_t bytes = 1;
-    for (const Node& node : topological_order(std::span(&walk.comp->value, 1))) {
-      if (node.dtype() == DType::kIdx || node.dtype() == DType::kBool) continue;
-      bytes = std::max<int64_t>(bytes, dtype_size_bytes(node.dtype()));
-      // Narrow floats are computed as f32, positions have the width of an index.
-      const bool is_widened = !target_.can_compute(node.dtype());
-      if (is_widened) bytes = std::max<int64_t>(bytes, 4);
-    }
+    const int64_t bytes = widest_element_bytes(kernel_, *walk.comp, target_);
     return std::max<int64_t>(target_.max_vector_bytes / bytes, 1);
   }
 

@@ -760,7 +760,8 @@ class Placer {
       const Comp& reader = comp_of(static_cast<int>(number));
       if (reader.dst != output) continue;
       const std::vector<Node> loads = loads_of(reader, tmp);
-      if (loads.size() != 1 || load_parts(loads[0]).gated || reader.combine) break;
+      const bool writes_all = reader.guard.empty() && !reader.combine;
+      if (loads.size() != 1 || load_parts(loads[0]).gated || !writes_all) break;
       for (const Node& index : load_parts(loads[0]).index) {
         if (index.op() != Op::kAxis && !(is_const(index) && idx_value(index) == 0)) {
           refuse("'", out.name, "' is not written where comp ", comp.plan->comp, " is read");

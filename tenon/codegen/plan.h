@@ -90,6 +90,10 @@ inline bool is_loop(Role role) {
   return role == Role::kGrid || role == Role::kSeq;
 }
 
+/// Bytes of the widest element that vectors of the comp hold: its values, narrow floats as what they
+/// are computed in, and indices where an access is not contiguous.
+int64_t widest_element_bytes(const Kernel& kernel, const Comp& comp, const Target& target);
+
 /// Why the plan does not fit; empty: it does.
 std::optional<std::string> check_plan(const Kernel& kernel, const Plan& plan, const Target& target);
 
