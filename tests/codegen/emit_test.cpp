@@ -130,6 +130,21 @@ nest ragged grid(g:3) lanes() {
   for c:3 { y[8*c+u, 8*g+v] = x[8*g+v, 8*c+u] + x[8*g+v, 0] over u:8 unroll, v:8 vec
             guard 8*c+u < 19, 8*g+v < 21 }
 })"},
+    {"bools transposed; one element read under a mask of two conditions", R"(
+nest masks grid(g:2) lanes() {
+  in p: bool[16,16]  in x: f32[2,8]  out q: bool[16,16]  out y: f32[2,2,8]
+  alloc t: f32[2] group
+  q[8*g+u, w] = p[w, 8*g+u] | (u < w) over u:8 unroll, w:16 vec
+  t[0] = x[g,0]
+  t[1] = x[g,1]
+  y[g,e,v] = -1 over e:2 unroll, v:8 vec
+  y[g,e,v] = t[e] + x[g,v] over e, v guard v < 3+2*e, 3*e < v
+})"},
+    {"bool squares", R"(
+nest bool_square grid(g:2) lanes() {
+  in p: bool[16,16]  out q: bool[16,16]
+  for c:2 { q[8*g+u, 8*c+w] = p[8*c+w, 8*g+u] over u:8 unroll, w:8 vec }
+})"},
     {"f16", R"(
 nest halves grid(g:2) lanes() {
   in x: f16[100]  in w: f16[1]  out y: f16[100]

@@ -87,10 +87,7 @@ class Vectoriser {
   void add_loop(const For& loop, Body& result) {
     const Comp* comp = only_comp(loop.body);
     const For* inner = only_loop(loop.body);
-    const bool is_single = axis_extent(loop.axis.axis) == 1;
-    if (is_single || (inner != nullptr && axis_extent(inner->axis.axis) == 1)) {
-      result.push_back(Stmt{For{loop.axis, loop.extent, vectorised(loop.body)}});
-    } else if (comp != nullptr && is_store(*comp) && below(8) != 0) {
+    if (comp != nullptr && is_store(*comp) && below(8) != 0) {
       Comp vector = *comp;
       result.push_back(Stmt{split(loop, vector, lanes(), 1 + below(3), below(4) == 0)});
       std::get<For>(result.back().node).body.push_back(Stmt{std::move(vector)});
