@@ -116,7 +116,7 @@ nest padding grid(g:3) lanes() {
     {"positions as values, conditions on them", R"(
 nest positions grid(g:2) lanes() {
   in x: f32[2,48]  out y: f32[2,48]  out z: i32[2,48]
-  y[g,16*u+v] = where(v < 16*u-3*g, x[g,16*u+v], f32(16*u+v)) over u:3 unroll, v:16 vec
+  y[g,16*u+v] = where(v < 16*u-3*g, x[g,16*u+v], where(v <= 2*g+u, f32(16*u+v), 3)) over u:3 unroll, v:16 vec
   z[g,16*u+v] = where(2*v < u+11, i32(v*v) + 5, i32(x[g,16*u+v])) over u, v
 })"},
     {"16x16 transpose", R"(
@@ -133,12 +133,17 @@ nest ragged grid(g:3) lanes() {
     {"bools transposed; one element read under a mask of two conditions", R"(
 nest masks grid(g:2) lanes() {
   in p: bool[16,16]  in x: f32[2,8]  out q: bool[16,16]  out y: f32[2,2,8]
-  alloc t: f32[2] group
+  alloc t: f32[8] group
   q[8*g+u, w] = p[w, 8*g+u] | (u < w) over u:8 unroll, w:16 vec
-  t[0] = x[g,0]
-  t[1] = x[g,1]
-  y[g,e,v] = -1 over e:2 unroll, v:8 vec
-  y[g,e,v] = t[e] + x[g,v] over e, v guard v < 3+2*e, 3*e < v
+  t[v] = x[g,v] over v:8 vec
+  y[g,e,v] = -1 over e:2 unroll, v
+  y[g,e,v] = t[e] + t[v] over e, v guard v < 3+2*e, 3*e < v
+})"},
+    {"one element for all lanes that is not there if none of them is wanted", R"(
+nest edge grid(g:2) lanes() {
+  in t: f32[3]  in x: f32[2,33]  out y: f32[2,33]
+  y[g,16*u+v] = 0 over u:4 unroll, v:16 vec guard 16*u+v < 33
+  y[g,16*u+v] = t[u] * x[g,16*u+v] over u, v guard 16*u+v < 17+16*g
 })"},
     {"bool squares", R"(
 nest bool_square grid(g:2) lanes() {

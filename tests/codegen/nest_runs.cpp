@@ -34,7 +34,7 @@ uint64_t random_bits(DType dtype, std::mt19937_64& random, bool has_fractions) {
   if (dtype == DType::kBool) return static_cast<uint64_t>(small) & 1U;
   if (!is_float(dtype)) return static_cast<uint64_t>(small);
   const double whole = static_cast<double>(small) - 4;
-  const double fraction = static_cast<double>(random() % 4096) / 4096;
+  const double fraction = static_cast<double>(random() >> 11) * 0x1p-53;  // sums are rounded
   return double_to_float(has_fractions ? whole + fraction : whole, dtype);
 }
 
