@@ -13,9 +13,11 @@ all: build
 packages:
 	@tools/install_packages.sh build
 
-# The command alone, without the tests.
+# The command alone, without the tests. A folder that is configured stays as it is (with the tests,
+# if `make test` came first): the objects are the same, and CMake runs by itself where it must.
 build: packages
-	@cmake --preset release -DBUILD_TESTING=OFF --log-level=WARNING
+	@test -f build/release/build.ninja || \
+	  cmake --preset release -DBUILD_TESTING=OFF --log-level=WARNING
 	@cmake --build --preset release --parallel $(JOBS) --target tenon
 
 demo: build

@@ -27,12 +27,34 @@ function(tenon_module)
 endfunction()
 
 # tenon_plants_faults(<file>...)
-# Sources of this folder in which tests may plant faults (tenon/base/planted_fault.h); without tests
-# the switch is compiled out.
+# Sources of this folder in which tests may plant faults (tenon/base/planted_fault.h). The modules
+# hold none: these sources are compiled a second time for tenon_planted.
 function(tenon_plants_faults)
-  if(BUILD_TESTING)
-    set_source_files_properties(${ARGN} PROPERTIES COMPILE_DEFINITIONS TENON_PLANTED_FAULTS)
+  list(TRANSFORM ARGN PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
+  set_property(GLOBAL APPEND PROPERTY tenon_planted_sources ${ARGN})
+endfunction()
+
+# tenon_planted_objects(<module>...)
+# The object library tenon_planted of all sources that tenon_plants_faults names, which belong to
+# these modules. A program that links it takes its objects in place of the modules' own.
+function(tenon_planted_objects)
+  get_property(sources GLOBAL PROPERTY tenon_planted_sources)
+  if(NOT sources)
+    return()
   endif()
+  add_library(tenon_planted OBJECT EXCLUDE_FROM_ALL ${sources})
+  target_compile_definitions(tenon_planted PRIVATE TENON_PLANTED_FAULTS)
+  target_link_libraries(tenon_planted PRIVATE tenon_flags)
+  set(archives "")
+  foreach(module IN LISTS ARGN)
+    if(TARGET tenon_${module})
+      target_link_libraries(tenon_planted PRIVATE tenon::${module})
+      list(APPEND archives "$<TARGET_FILE:tenon_${module}>")
+    endif()
+  endforeach()
+  add_test(NAME lint.planted COMMAND sh -c "! '${CMAKE_NM}' -uC \"$@\" | grep planted_fault" sh
+                                     ${archives})
+  set_tests_properties(lint.planted PROPERTIES LABELS lint)
 endfunction()
 
 # tenon_program(NAME <n> SOURCES <file>... [DEPS <module>...] [LIBS <target>...])

@@ -7,7 +7,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-steps=(lint format dev release clang asan tsan prop graphs fuzz size)
+steps=(lint format dev release clang asan tsan renderers prop graphs fuzz size)
 jobs=$(nproc)
 
 # Configures, builds and tests a preset; further words go to ctest.
@@ -32,6 +32,16 @@ step_clang() {
     ctest --test-dir build/clang --output-on-failure --parallel "$jobs"
 }
 
+# The tests of values on the renderer that is not the default.
+step_renderers() {
+  local test
+  cmake --preset release && cmake --build --preset release || return 1
+  for test in engine/engine_test tensor/tensor_test webnn/webnn_test tir/tir_test \
+    conform/special_values_test; do
+    DEV=CPU:CLANG TENON_VERIFY_IR=1 "build/release/tests/$test" --gtest_brief=1 || return 1
+  done
+}
+
 # Property tests with other seeds than the fixed one of everyday runs. CHECK_SEEDS says how many.
 step_prop() {
   local seed
@@ -44,6 +54,9 @@ step_prop() {
     TENON_SEED=$seed ctest --preset release -L '^prop$' --parallel "$jobs" >build/prop.log 2>&1 ||
       { echo "TENON_SEED=$seed:"; cat build/prop.log; return 1; }
   done
+  # 1,000 random kernels, compiled under every order of their loops.
+  build/release/tests/backend/cpu/compiled_kernels_test --gtest_also_run_disabled_tests \
+    --gtest_filter='*Thousand*'
 }
 
 # 2,000 random graphs against the oracle on every device that computes, all planted faults found

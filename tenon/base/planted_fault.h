@@ -1,7 +1,8 @@
 // Faults that property tests plant in the compiler to prove that they would find them. At most one
 // is in force, in all threads, set by a scoped object that only tests make. A source that can hold
-// faults is named by tenon_plants_faults() in its CMakeLists.txt; in builds without tests
-// is_planted() is the constant false. SPDX-License-Identifier: MIT
+// faults is named by tenon_plants_faults() in its CMakeLists.txt and compiled a second time for the
+// programs that link tenon_planted; elsewhere is_planted() is the constant false.
+// SPDX-License-Identifier: MIT
 #pragma once
 
 #include <atomic>

@@ -102,8 +102,8 @@ void run(const Kernel& kernel, const RunOptions& options) {
   EngineDevice& device = engine_device(chosen_device(options.device));
   RealizeStats stats;
   const Kernel* const kernels[] = {&kernel};
-  const Program& program = *find_programs(device, kernels, stats).at(0);
-  launch_and_show(device.driver(), device.pool(), program, parameters_of(kernel), options,
+  const ProgramPtr program = find_programs(device, kernels, stats).at(0);
+  launch_and_show(device.driver(), device.pool(), *program, parameters_of(kernel), options,
                   device.name());
 }
 

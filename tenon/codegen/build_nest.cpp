@@ -227,6 +227,13 @@ class NestBuilder {
                         ? bits_const(comp.start.dtype(), 0)
                         : comp.start;
       start.start = Node();
+      // A guard of a red axis says what is combined, not what has a start.
+      std::erase_if(start.guard, [](const Node& guard) {
+        const std::vector<Node> nodes = topological_order({&guard, 1});
+        return std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
+          return node.op() == Op::kAxis && axis_kind(node) == AxisKind::kRed;
+        });
+      });
       add_loops(start, entry, parts, body);
     }
     Comp update = comp;

@@ -260,7 +260,10 @@ class Emitter {
       end = builder_.binary(Op::kSub, end, builder_.constant(value_type(index_), 1));
     }
     const LinearBuilder::Loop opened = builder_.begin_for(begin, end, values_of(carried));
-    set_values(carried, opened.carried);
+    for (size_t i = 0; i < carried.size(); ++i) {
+      // What was not written before may not be read before it is.
+      if (regs_.find(carried[i]) != kNoId) regs_.set(carried[i], opened.carried[i]);
+    }
     const ExprEmitter::Mark mark = exprs_.enter_region();
     exprs_.bind_axis(axis, opened.index);
     emit();

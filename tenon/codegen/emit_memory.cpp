@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "tenon/base/error.h"
+#include "tenon/base/text.h"
 #include "tenon/codegen/emit_expr.h"
 #include "tenon/codegen/emit_fold.h"
 
@@ -270,14 +271,15 @@ int64_t ExprEmitter::reg_stride(const Node& index) {
 }
 
 ValueId ExprEmitter::reg_vector(int buffer, int64_t element) {
-  const std::string& name = nest_.buffers[static_cast<size_t>(buffer)].name;
-  TENON_ASSERT(regs_.width(buffer) == 1 || element % regs_.width(buffer) == 0,
-               "emit_linear: register buffer '", name, "' of '", nest_.name,
-               "' is read at element ", element, ", which is not the first of its vectors of ",
-               regs_.width(buffer));
+  const auto where = [&] {
+    return concat("emit_linear: element ", element, " of register buffer '",
+                  nest_.buffers[static_cast<size_t>(buffer)].name, "' of '", nest_.name,
+                  "' is read ");
+  };
+  TENON_ASSERT(element % regs_.width(buffer) == 0, where(), "as the first of a vector of ",
+               regs_.width(buffer), " lanes, whose first elements are its multiples");
   const ValueId value = regs_.find(regs_.key(buffer, element));
-  TENON_ASSERT(value != kNoId, "emit_linear: register buffer '", name, "' of '", nest_.name,
-               "' is read at element ", element, " before it was written");
+  TENON_ASSERT(value != kNoId, where(), "before it is written");
   return value;
 }
 

@@ -1,4 +1,4 @@
-// The plan for loops in order, its check and its text form. SPDX-License-Identifier: MIT
+// The plan for loops in order, and its check. SPDX-License-Identifier: MIT
 
 #include "tenon/codegen/plan.h"
 
@@ -9,18 +9,33 @@
 namespace tenon {
 namespace {
 
-// Elementary operations that a group should have at least, so that the loop over groups costs
-// nothing against its body.
+// Elementary operations that a group should have at least. Estimated, not measured: to hand out a
+// group is an atomic count and a call, about a hundred of them, a few percent of this.
 constexpr int64_t kMinGroupWork = 4096;
+// A thread that starts late or meets long groups then idles for a sixteenth of the time at most.
 constexpr int64_t kGroupsPerThread = 16;
-constexpr int kMaxGridDims = 3;
+constexpr int kMaxGridDims = 3;           // of a linear program
+constexpr int64_t kGroupAlignBytes = 64;  // of each buffer in group memory: a line of the cache
 
 const Comp& comp_at(const Kernel& kernel, int number) {
   return std::get<Comp>(kernel.body[static_cast<size_t>(number)].node);
 }
 
-// The index of every load of `buffer` in the value of `comp` is the comp's own axes, dim by dim
-// (dims of extent 1: zero).
+// Dim by dim, `comp` writes at a par axis of its own over the whole extent (dims of extent 1: at
+// zero).
+bool writes_along_own_axes(const Comp& comp, const std::vector<int64_t>& dims) {
+  for (size_t dim = 0; dim < dims.size(); ++dim) {
+    const Node& index = comp.index[dim];
+    if (dims[dim] == 1 && is_const(index) && idx_value(index) == 0) continue;
+    const bool is_whole_axis = index.op() == Op::kAxis && axis_kind(index) == AxisKind::kPar &&
+                               axis_extent(index) == dims[dim];
+    if (!is_whole_axis) return false;
+    if (std::count(comp.index.begin(), comp.index.end(), index) != 1) return false;
+  }
+  return true;
+}
+
+// Every load of `buffer` in the value of `comp` is at the point that `comp` writes.
 bool reads_pointwise(const Comp& comp, int buffer) {
   std::vector<Node> roots{comp.value};
   for (const Node& node : topological_order(roots)) {
@@ -33,42 +48,37 @@ bool reads_pointwise(const Comp& comp, int buffer) {
   return true;
 }
 
-// The tmp of `comp` can be computed point by point inside the loops of the root: same dims, each
-// dim indexed by a par axis of its own, and read only by the root, pointwise.
+bool reads(const Comp& comp, int buffer) {
+  std::vector<Node> roots{comp.value};
+  for (const Node& node : topological_order(roots)) {
+    if (node.op() == Op::kLoad && load_parts(node).buffer == buffer) return true;
+  }
+  return false;
+}
+
+// Comp `number` alone writes its buffer, and only the root reads it, pointwise.
+bool is_read_by_root_alone(const Kernel& kernel, int number) {
+  const int buffer = comp_at(kernel, number).dst;
+  const int last = static_cast<int>(kernel.body.size()) - 1;
+  for (int other = 0; other < last; ++other) {
+    const Comp& comp = comp_at(kernel, other);
+    if (other != number && comp.dst == buffer) return false;
+    if (other > number && reads(comp, buffer)) return false;
+  }
+  return reads_pointwise(comp_at(kernel, last), buffer);
+}
+
+// The tmp of comp `number` can be computed point by point inside the loops of the root.
 bool is_pointwise_producer(const Kernel& kernel, int number) {
   const Comp& comp = comp_at(kernel, number);
-  const int last = static_cast<int>(kernel.body.size()) - 1;
-  const Comp& root = comp_at(kernel, last);
+  const Comp& root = comp_at(kernel, static_cast<int>(kernel.body.size()) - 1);
   const BufferDecl& tmp = kernel.buffers[static_cast<size_t>(comp.dst)];
   const BufferDecl& out = kernel.buffers[static_cast<size_t>(root.dst)];
   if (tmp.access != BufferAccess::kTmp || tmp.dims != out.dims) return false;
   if (comp.combine && !comp.start) return false;
   if (!comp.guard.empty() || !root.guard.empty()) return false;
-  for (const Comp* side : {&comp, &root}) {
-    for (size_t dim = 0; dim < tmp.dims.size(); ++dim) {
-      const Node& index = side->index[dim];
-      const bool is_zero = tmp.dims[dim] == 1 && is_const(index) && idx_value(index) == 0;
-      const bool is_axis = index.op() == Op::kAxis && axis_kind(index) == AxisKind::kPar &&
-                           axis_extent(index) == tmp.dims[dim];
-      if (!is_zero && !is_axis) return false;
-      if (is_axis && std::count(side->index.begin(), side->index.end(), index) != 1) return false;
-    }
-  }
-  for (int other = 0; other <= last; ++other) {
-    const Comp& reader = comp_at(kernel, other);
-    if (other != last && other != number && reader.dst == comp.dst) return false;
-    if (other == last ? !reads_pointwise(reader, comp.dst)
-                      : other > number && !reads_pointwise(reader, comp.dst)) {
-      return false;
-    }
-    if (other > number && other < last) {
-      std::vector<Node> roots{reader.value};
-      for (const Node& node : topological_order(roots)) {
-        if (node.op() == Op::kLoad && load_parts(node).buffer == comp.dst) return false;
-      }
-    }
-  }
-  return true;
+  return writes_along_own_axes(comp, tmp.dims) && writes_along_own_axes(root, tmp.dims) &&
+         is_read_by_root_alone(kernel, number);
 }
 
 int64_t work_of(const Kernel& kernel) {
@@ -120,8 +130,13 @@ std::vector<Part> loops_in_order(const Comp& comp) {
   return parts;
 }
 
-std::string_view role_text(Role role) {
-  return role == Role::kGrid ? "grid" : "seq";
+// Part `i` is dealt over groups: of the root, the outermost of its axis, behind grid parts only.
+std::optional<std::string> check_grid_part(const CompPlan& plan, size_t i, bool is_dealable) {
+  if (plan.how != How::kRoot || !is_dealable)
+    return concat("axis ", plan.parts[i].axis, " cannot be dealt over groups");
+  if (i > 0 && plan.parts[i - 1].role != Role::kGrid) return "grid parts must come first";
+  if (i >= kMaxGridDims) return concat("more than ", kMaxGridDims, " grid dimensions");
+  return std::nullopt;
 }
 
 // The parts of one Comp: known axes, each covered down to step 1, outer steps multiples of inner.
@@ -142,11 +157,8 @@ std::optional<std::string> check_parts(const Comp& comp, const CompPlan& plan,
     if (part.role != Role::kSeq && part.role != Role::kGrid)
       return "only grid and seq parts are built";
     if (part.role == Role::kGrid) {
-      if (plan.how != How::kRoot || axis_kind(axis) != AxisKind::kPar || outer != 0) {
-        return concat("axis ", part.axis, " cannot be dealt over groups");
-      }
-      if (i > 0 && plan.parts[i - 1].role != Role::kGrid) return "grid parts must come first";
-      if (i >= kMaxGridDims) return concat("more than ", kMaxGridDims, " grid dimensions");
+      const bool is_dealable = axis_kind(axis) == AxisKind::kPar && outer == 0;
+      if (auto reason = check_grid_part(plan, i, is_dealable)) return reason;
     }
     outer = part.step;
   }
@@ -160,63 +172,67 @@ std::optional<std::string> check_parts(const Comp& comp, const CompPlan& plan,
   return std::nullopt;
 }
 
-}  // namespace
-
-std::string to_text(const Plan& plan, const Kernel& kernel) {
-  std::string text = concat("plan ", kernel.name, " {\n");
-  for (const CompPlan& comp : plan.comps) {
-    text += concat("  comp ", comp.comp,
-                   comp.how == How::kRoot ? " root" : concat(" before at ", comp.at));
-    for (const Part& part : comp.parts) {
-      text += concat(" ", part.axis, "@", role_text(part.role), " ", part.step);
-    }
-    text += "\n";
-  }
-  return text + "}\n";
+// Comp `i` stands in its order, as the root or before it, inside loops that the root has.
+std::optional<std::string> check_place(const Kernel& kernel, const Plan& plan, size_t i) {
+  const CompPlan& entry = plan.comps[i];
+  const CompPlan& root = plan.comps.back();
+  const bool is_root = i + 1 == plan.comps.size();
+  if (entry.comp != static_cast<int>(i)) return "comps must be in the order of the kernel";
+  if ((entry.how == How::kRoot) != is_root)
+    return "the last comp is the root, all others are before it";
+  if (is_root) return std::nullopt;
+  if (entry.at < 0 || static_cast<size_t>(entry.at) > root.parts.size())
+    return concat("comp ", i, " is placed inside ", entry.at, " of ", root.parts.size(), " loops");
+  if (entry.at > 0 && !is_pointwise_producer(kernel, entry.comp))
+    return concat("comp ", i, " is read at other places than the root's point; it must stand at 0");
+  return std::nullopt;
 }
+
+// Per axis of comp `i`: its parts must cover it; the loops of the root around it do not.
+std::vector<bool> axes_to_cover(const Kernel& kernel, const Plan& plan, size_t i) {
+  const Comp& comp = comp_at(kernel, static_cast<int>(i));
+  const CompPlan& entry = plan.comps[i];
+  std::vector<bool> needed(comp.axes.size(), true);
+  if (entry.how == How::kRoot || entry.at == 0) return needed;
+  const std::vector<int64_t> box = producer_box(kernel, plan, entry.comp);
+  for (size_t axis = 0; axis < comp.axes.size(); ++axis) {
+    const auto dim = std::find(comp.index.begin(), comp.index.end(), comp.axes[axis].axis);
+    if (dim == comp.index.end()) continue;
+    needed[axis] = box[static_cast<size_t>(dim - comp.index.begin())] > 1;
+  }
+  return needed;
+}
+
+// What comp `i` takes of the group's memory; a single element stands in a register.
+int64_t group_bytes_of(const Kernel& kernel, const Plan& plan, size_t i) {
+  const CompPlan& entry = plan.comps[i];
+  if (entry.how == How::kRoot) return 0;
+  int64_t elements = 1;
+  for (const int64_t extent : producer_box(kernel, plan, entry.comp))
+    elements *= extent;
+  if (elements <= 1) return 0;
+  const Comp& comp = comp_at(kernel, entry.comp);
+  const DType dtype = kernel.buffers[static_cast<size_t>(comp.dst)].dtype;
+  return (elements * dtype_size_bytes(dtype) + kGroupAlignBytes - 1) / kGroupAlignBytes *
+         kGroupAlignBytes;
+}
+
+}  // namespace
 
 std::optional<std::string> check_plan(const Kernel& kernel, const Plan& plan,
                                       const Target& target) {
   if (plan.comps.size() != kernel.body.size()) return "the plan must name every comp once";
-  const CompPlan& root = plan.comps.back();
   int64_t group_bytes = 0;
   for (size_t i = 0; i < plan.comps.size(); ++i) {
-    const CompPlan& entry = plan.comps[i];
+    if (auto reason = check_place(kernel, plan, i)) return reason;
     const Comp& comp = comp_at(kernel, static_cast<int>(i));
-    const bool is_root = i + 1 == plan.comps.size();
-    if (entry.comp != static_cast<int>(i)) return "comps must be in the order of the kernel";
-    if ((entry.how == How::kRoot) != is_root)
-      return "the last comp is the root, all others are before it";
-    std::vector<bool> needed(comp.axes.size(), true);
-    if (!is_root) {
-      if (entry.at < 0 || static_cast<size_t>(entry.at) > root.parts.size()) {
-        return concat("comp ", i, " is placed inside ", entry.at, " of ", root.parts.size(),
-                      " loops");
-      }
-      if (entry.at > 0 && !is_pointwise_producer(kernel, entry.comp)) {
-        return concat("comp ", i,
-                      " is read at other places than the root's point; it must stand at 0");
-      }
-      const std::vector<int64_t> box = producer_box(kernel, plan, entry.comp);
-      int64_t elements = 1;
-      for (int64_t extent : box)
-        elements *= extent;
-      const BufferDecl& tmp = kernel.buffers[static_cast<size_t>(comp.dst)];
-      if (elements > 1) group_bytes += (elements * dtype_size_bytes(tmp.dtype) + 63) / 64 * 64;
-      for (size_t axis = 0; axis < comp.axes.size(); ++axis) {
-        const auto dim = std::find(comp.index.begin(), comp.index.end(), comp.axes[axis].axis);
-        if (dim != comp.index.end() && entry.at > 0) {
-          needed[axis] = box[static_cast<size_t>(dim - comp.index.begin())] > 1;
-        }
-      }
-    }
-    if (auto reason = check_parts(comp, entry, needed)) return reason;
+    if (auto reason = check_parts(comp, plan.comps[i], axes_to_cover(kernel, plan, i)))
+      return reason;
+    group_bytes += group_bytes_of(kernel, plan, i);
   }
-  if (group_bytes > target.max_local_bytes) {
-    return concat("intermediates take ", group_bytes, " bytes of group memory, the target has ",
-                  target.max_local_bytes);
-  }
-  return std::nullopt;
+  if (group_bytes <= target.max_local_bytes) return std::nullopt;
+  return concat("intermediates take ", group_bytes, " bytes of group memory, the target has ",
+                target.max_local_bytes);
 }
 
 std::vector<int64_t> producer_box(const Kernel& kernel, const Plan& plan, int number) {

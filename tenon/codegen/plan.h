@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tenon/ir/kernel.h"
@@ -40,6 +41,10 @@ struct Plan {
 };
 
 std::string to_text(const Plan& plan, const Kernel& kernel);
+
+/// Reads what to_text prints; check_plan says whether it fits. Throws kInvalidArgument
+/// "source:line:column: ..." for anything else, and for a plan of a kernel of another name.
+Plan parse_plan(std::string_view text, const Kernel& kernel, std::string_view source_name = "plan");
 
 /// Extent per dim of the part of comp `number`'s buffer that is alive at once: 1 where the loops
 /// around it fix the dim.

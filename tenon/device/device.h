@@ -16,7 +16,8 @@
 
 namespace tenon {
 
-/// A ProgramObject that a device has loaded. Only Program calls it, with checked arguments.
+/// A ProgramObject that a device has loaded. Only Program calls it, with checked arguments: what is
+/// written through one does not overlap another. The destructor waits for launches under way.
 class LoadedProgram {
  public:
   LoadedProgram() = default;

@@ -3,9 +3,12 @@
 #include "tenon/device/program.h"
 
 #include <array>
+#include <cstdint>
 #include <cstring>
+#include <optional>
 
 #include "tenon/base/error.h"
+#include "tenon/base/text.h"
 
 namespace tenon {
 namespace {
@@ -20,6 +23,40 @@ void pack(const Argument& argument, const ArgumentValue& value, std::byte* place
   std::memcpy(place, &value.bits, static_cast<size_t>(dtype_size_bytes(argument.dtype)));
 }
 
+/// Why a program may not run on these values though each one fits: it relies on nobody else reading
+/// or writing the bytes that it writes through an argument.
+std::optional<std::string> why_buffers_overlap(const Signature& signature,
+                                               const std::vector<ArgumentValue>& values) {
+  struct Range {
+    size_t number;
+    uintptr_t begin;
+    uintptr_t end;
+    bool is_written;
+  };
+  std::vector<Range> ranges;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Argument& argument = signature.arguments[i];
+    const int64_t bytes = argument.num_elements * dtype_size_bytes(argument.dtype);
+    if (!argument.is_buffer || bytes == 0) continue;
+    const auto begin = reinterpret_cast<uintptr_t>(values[i].address);
+    ranges.push_back({i, begin, begin + static_cast<uintptr_t>(bytes),
+                      argument.access != ArgumentAccess::kRead});
+  }
+  for (const Range& written : ranges) {
+    if (!written.is_written) continue;
+    for (const Range& other : ranges) {
+      const bool is_apart = written.end <= other.begin || other.end <= written.begin;
+      if (is_apart || written.number == other.number) continue;
+      return concat("argument ", written.number, " '", signature.arguments[written.number].name,
+                    "', which the kernel writes, and argument ", other.number, " '",
+                    signature.arguments[other.number].name,
+                    "' share bytes. Give it a buffer of its "
+                    "own");
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Program::Program(DeviceDriver& device, const ProgramObject& object)
@@ -32,7 +69,9 @@ Program::Program(DeviceDriver& device, const ProgramObject& object)
 
 void Program::launch(const std::vector<ArgumentValue>& values) const {
   TENON_ASSERT(loaded_ != nullptr, "launch of a program that was moved from");
-  if (const auto reason = why_arguments_differ(signature_, values)) {
+  auto reason = why_arguments_differ(signature_, values);
+  if (!reason) reason = why_buffers_overlap(signature_, values);
+  if (reason) {
     fail(ErrorCode::kInvalidArgument, "launch of kernel '", name_, "' on '", device_->name(),
          "' failed: ", *reason);
   }

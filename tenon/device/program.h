@@ -25,8 +25,9 @@ class Program {
   const std::string& name() const { return name_; }
   const Signature& signature() const { return signature_; }
 
-  /// Throws kInvalidArgument, before anything runs, if the values do not fit the signature; else
-  /// what the device throws. May return before the work is done.
+  /// Throws kInvalidArgument, before anything runs, if the values do not fit the signature or if
+  /// bytes of an argument that is written belong to another argument as well; else what the device
+  /// throws. May return before the work is done.
   void launch(const std::vector<ArgumentValue>& values) const;
 
  private:

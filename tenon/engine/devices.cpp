@@ -6,6 +6,7 @@
 #include <atomic>
 #include <deque>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -164,28 +165,17 @@ Device::Device(std::string name, std::string renderer_name, Target target, int64
 
 EngineDevice::EngineDevice(std::string name, int64_t number, const RendererDescriptor& renderer,
                            Target target, std::unique_ptr<Compiler> compiler,
-                           std::unique_ptr<DeviceDriver> driver)
+                           std::unique_ptr<DeviceDriver> driver, size_t max_programs)
     : Device(std::move(name), renderer.name, std::move(target), number),
       renderer_(renderer),
       compiler_(std::move(compiler)),
       driver_(std::move(driver)),
       pool_(driver_->allocator(), this->name(), driver_->pool_options()),
-      base_key_(make_base_key(renderer, this->target(), *compiler_)) {}
+      base_key_(make_base_key(renderer, this->target(), *compiler_)),
+      programs_(max_programs) {}
 
 Buffer EngineDevice::allocate(int64_t size_bytes) {
   return pool_.allocate(size_bytes, memory_checks().guard_bytes);
-}
-
-const Program* EngineDevice::find_program(const Hash128& key) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = programs_.find(key);
-  return found == programs_.end() ? nullptr : found->second.get();
-}
-
-const Program& EngineDevice::keep_program(const Hash128& key, Program program) {
-  auto owned = std::make_unique<const Program>(std::move(program));
-  const std::lock_guard lock(mutex_);
-  return *programs_.try_emplace(key, std::move(owned)).first->second;
 }
 
 // --- the table -----------------------------------------------------------------------------------

@@ -6,15 +6,13 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
-#include <unordered_map>
 
 #include "tenon/base/hash.h"
 #include "tenon/device/buffer_pool.h"
-#include "tenon/device/program.h"
 #include "tenon/engine/backend.h"
 #include "tenon/engine/engine.h"
+#include "tenon/engine/program_table.h"
 
 namespace tenon {
 
@@ -22,12 +20,14 @@ class EngineDevice final : public Device {
  public:
   /// `name` is the canonical one, `number` its place in the table of opened devices.
   EngineDevice(std::string name, int64_t number, const RendererDescriptor& renderer, Target target,
-               std::unique_ptr<Compiler> compiler, std::unique_ptr<DeviceDriver> driver);
+               std::unique_ptr<Compiler> compiler, std::unique_ptr<DeviceDriver> driver,
+               size_t max_programs = kMaxLoadedPrograms);
 
   const RendererDescriptor& renderer() const { return renderer_; }
   const Compiler& compiler() const { return *compiler_; }
   DeviceDriver& driver() { return *driver_; }
   BufferPool& pool() { return pool_; }
+  ProgramTable& programs() { return programs_; }
 
   /// Hash of all that decides a program besides its kernel: Tenon's version and sources, Target,
   /// renderer, the compiler's fingerprint.
@@ -36,19 +36,13 @@ class EngineDevice final : public Device {
   /// A buffer with the guards of memory_checks().
   Buffer allocate(int64_t size_bytes);
 
-  /// The loaded program of that key, or null. Programs stay for the life of the process.
-  const Program* find_program(const Hash128& key) const;
-  /// Keeps the program, or the one that another thread has put there meanwhile.
-  const Program& keep_program(const Hash128& key, Program program);
-
  private:
   const RendererDescriptor& renderer_;
   const std::unique_ptr<Compiler> compiler_;
   const std::unique_ptr<DeviceDriver> driver_;
   BufferPool pool_;
   const Hash128 base_key_;
-  mutable std::mutex mutex_;
-  std::unordered_map<Hash128, std::unique_ptr<const Program>> programs_;
+  ProgramTable programs_;
 };
 
 /// Every Device is an EngineDevice; this is the engine's view of it.

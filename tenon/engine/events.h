@@ -26,7 +26,8 @@ struct EngineEvent {
 };
 
 /// Views are valid during the call. Called on the thread that works, without a lock of the
-/// engine's; must not throw.
+/// engine's; must not throw, nor realise anything: it may be called while other threads wait for
+/// the program that is being made.
 using EventHook = std::function<void(const EngineEvent&)>;
 
 /// Replaces the hook of the process; an empty one ends it. Threads that are inside the old one may

@@ -7,7 +7,6 @@
 
 #include "tenon/base/error.h"
 #include "tenon/base/text.h"
-#include "tenon/engine/storage.h"
 
 namespace tenon {
 namespace {
@@ -48,9 +47,19 @@ class Groups {
   std::vector<EngineDevice*> device_;
 };
 
+void check_arguments(const ScheduledCall& call, const Device& device) {
+  const int most = device.target().max_arguments;
+  TENON_CHECK(most == 0 || call.buffers.size() <= static_cast<size_t>(most),
+              ErrorCode::kUnsupported, "realize: kernel '", call.kernel.name, "' needs ",
+              call.buffers.size(), " buffers; the device '", device.name(), "' binds at most ",
+              most, ". Call contiguous() on parts of the expression");
+}
+
 }  // namespace
 
-std::vector<EngineDevice*> place_buffers(const Schedule& schedule, Device& default_device) {
+std::vector<EngineDevice*> place_buffers(const Schedule& schedule,
+                                         const std::vector<EngineDevice*>& given,
+                                         Device& default_device) {
   Groups groups(schedule.buffers.size());
   for (size_t i = 0; i < schedule.buffers.size(); ++i) {
     const ScheduledBuffer& buffer = schedule.buffers[i];
@@ -60,11 +69,10 @@ std::vector<EngineDevice*> place_buffers(const Schedule& schedule, Device& defau
       }
       continue;
     }
-    const Ref<Storage> storage = storage_of(buffer.node);
-    TENON_CHECK(static_cast<bool>(storage), ErrorCode::kInvalidArgument,
-                "realize: a buffer of shape ", format_shape(buffer.shape), " (",
-                dtype_long_name(buffer.dtype), ") has no storage; it is a graph's input. Bind it");
-    groups.set_device(i, storage->device());
+    TENON_CHECK(given[i] != nullptr, ErrorCode::kInvalidArgument, "realize: a buffer of shape ",
+                format_shape(buffer.shape), " (", dtype_long_name(buffer.dtype),
+                ") has no storage; it is a graph's input. Bind it");
+    groups.set_device(i, *given[i]);
   }
   for (const ScheduledCall& call : schedule.calls) {
     if (call.copy_from >= 0) continue;
@@ -78,6 +86,8 @@ std::vector<EngineDevice*> place_buffers(const Schedule& schedule, Device& defau
     EngineDevice* const device = groups.device(i);
     devices.push_back(device == nullptr ? &engine_device(default_device) : device);
   }
+  for (const ScheduledCall& call : schedule.calls)
+    check_arguments(call, *devices[static_cast<size_t>(call.buffers[0])]);
   return devices;
 }
 

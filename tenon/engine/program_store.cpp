@@ -5,9 +5,12 @@
 #include "tenon/engine/program_store.h"
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <map>
+#include <mutex>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -190,27 +193,38 @@ void compile_jobs(const EngineDevice& device, std::span<Job> jobs) {
   const size_t cores = std::max<size_t>(1, std::thread::hardware_concurrency());
   const size_t parts = std::clamp<size_t>(jobs.size() / kMinKernels, 1, cores);
   std::vector<std::exception_ptr> failures(parts);
-  const auto compile_number = [&](size_t part) {
-    const size_t begin = jobs.size() * part / parts;
-    const size_t end = jobs.size() * (part + 1) / parts;
-    try {
-      compile_batch(device, jobs.subspan(begin, end - begin));
-    } catch (...) {
-      failures[part] = std::current_exception();
+  std::atomic<size_t> next = 0;
+  const auto compile_parts = [&] {
+    for (size_t part = next++; part < parts; part = next++) {
+      const size_t begin = jobs.size() * part / parts;
+      const size_t end = jobs.size() * (part + 1) / parts;
+      try {
+        compile_batch(device, jobs.subspan(begin, end - begin));
+      } catch (...) {
+        failures[part] = std::current_exception();
+      }
     }
   };
-  std::vector<std::thread> threads;
-  for (size_t part = 1; part < parts; ++part)
-    threads.emplace_back(compile_number, part);
-  compile_number(0);
-  for (std::thread& thread : threads)
-    thread.join();
+  {
+    std::vector<std::jthread> helpers;
+    try {
+      while (helpers.size() + 1 < parts)
+        helpers.emplace_back(compile_parts);
+    } catch (const std::system_error&) {
+      // No more threads are to be had: those that run and this one do all parts.
+    }
+    compile_parts();
+  }
   for (const std::exception_ptr& failure : failures) {
     if (failure) std::rethrow_exception(failure);
   }
 }
 
-void make_programs(EngineDevice& device, std::span<Job> jobs, RealizeStats& stats) {
+/// What is found so far, by key.
+using Programs = std::unordered_map<Hash128, ProgramPtr>;
+
+void make_programs(EngineDevice& device, std::span<Job> jobs, ProgramTable::Claims& claims,
+                   Programs& programs, RealizeStats& stats) {
   if (jobs.empty()) return;
   {
     const ScopedTimer timer(stats.lower_ns);
@@ -237,25 +251,67 @@ void make_programs(EngineDevice& device, std::span<Job> jobs, RealizeStats& stat
   stats.compiled += static_cast<int64_t>(jobs.size());
   const ScopedTimer timer(stats.load_ns);
   for (const Job& job : jobs)
-    device.keep_program(job.key, Program(device.driver(), job.object));
+    programs[job.key] = claims.settle(job.key, Program(device.driver(), job.object));
 }
 
-/// Loads what the disk has; true if the program is there now.
-bool load_stored(EngineDevice& device, const Job& job, Objects& objects) {
+/// Loads what the disk has; null if it has nothing of use.
+ProgramPtr load_stored(EngineDevice& device, const Job& job, Objects& objects,
+                       ProgramTable::Claims& claims) {
   const int64_t start_ns = now_ns();
   const auto object = read_stored(shared_compile_cache(), job.key, objects);
-  if (!object) return false;
+  if (!object) return nullptr;
+  std::optional<Program> loaded;
   try {
-    device.keep_program(job.key, Program(device.driver(), *object));
+    loaded.emplace(device.driver(), *object);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kInvalidArgument) throw;
-    return false;  // damaged in a way that its checksum hides; it is made again
+    return nullptr;  // damaged in a way that its checksum hides; it is made again
   }
+  ProgramPtr program = claims.settle(job.key, *std::move(loaded));
   send_event({.kind = EngineEvent::Kind::kFound,
               .kernel = job.kernel->name,
               .device = device.name(),
               .time_ns = now_ns() - start_ns});
-  return true;
+  return program;
+}
+
+/// One round over `jobs`: what nobody makes is made here, then the others are waited for. Left in
+/// `jobs`: what another thread has tried to make and could not.
+void find_round(EngineDevice& device, std::vector<Job>& jobs, Programs& programs,
+                RealizeStats& stats) {
+  std::vector<std::pair<Job, std::shared_future<ProgramPtr>>> others;
+  {
+    ProgramTable::Claims claims(device.programs());
+    std::vector<Job> missing;
+    Objects objects;
+    for (Job& job : jobs) {
+      ProgramTable::Found found = claims.find_or_claim(job.key);
+      if (found.program != nullptr) {
+        programs[job.key] = std::move(found.program);
+      } else if (found.pending.valid()) {
+        others.emplace_back(std::move(job), std::move(found.pending));
+      } else {
+        const ScopedTimer timer(stats.load_ns);
+        ProgramPtr stored = load_stored(device, job, objects, claims);
+        if (stored == nullptr) {
+          missing.push_back(std::move(job));
+        } else {
+          programs[job.key] = std::move(stored);
+        }
+      }
+    }
+    make_programs(device, missing, claims, programs, stats);
+  }
+  jobs.clear();
+  const ScopedTimer timer(stats.compile_ns);
+  for (auto& [job, pending] : others) {
+    const ProgramPtr& program = pending.get();
+    if (program == nullptr) {
+      jobs.push_back(std::move(job));
+    } else {
+      programs[job.key] = program;
+    }
+  }
 }
 
 }  // namespace
@@ -302,29 +358,21 @@ ProgramObject compile_linear(const EngineDevice& device, const LinearProgram& pr
   return object;
 }
 
-std::vector<const Program*> find_programs(EngineDevice& device,
-                                          std::span<const Kernel* const> kernels,
-                                          RealizeStats& stats) {
+std::vector<ProgramPtr> find_programs(EngineDevice& device, std::span<const Kernel* const> kernels,
+                                      RealizeStats& stats) {
   std::vector<Hash128> keys;
-  std::unordered_map<Hash128, const Program*> programs;
-  std::vector<Job> missing;
-  Objects objects;
+  Programs programs;
+  std::vector<Job> jobs;  // one for each key
   for (const Kernel* kernel : kernels) {
-    Job job = {.kernel = kernel, .key = key_of(device, to_text(*kernel))};
-    keys.push_back(job.key);
-    if (!programs.emplace(job.key, nullptr).second) continue;
-    if (device.find_program(job.key) != nullptr) continue;
-    const ScopedTimer timer(stats.load_ns);
-    if (!load_stored(device, job, objects)) missing.push_back(std::move(job));
+    keys.push_back(key_of(device, to_text(*kernel)));
+    const bool is_new = programs.emplace(keys.back(), nullptr).second;
+    if (is_new) jobs.push_back({.kernel = kernel, .key = keys.back()});
   }
-  make_programs(device, missing, stats);
-  std::vector<const Program*> result;
-  for (const Hash128& key : keys) {
-    const Program*& program = programs.at(key);
-    if (program == nullptr) program = device.find_program(key);
-    TENON_ASSERT(program != nullptr, "a program was made and is not there");
-    result.push_back(program);
-  }
+  while (!jobs.empty())
+    find_round(device, jobs, programs, stats);
+  std::vector<ProgramPtr> result;
+  for (const Hash128& key : keys)
+    result.push_back(programs.at(key));
   return result;
 }
 

@@ -10,7 +10,6 @@
 
 #include "tenon/codegen/codegen.h"
 #include "tenon/device/compile_cache.h"
-#include "tenon/device/program.h"
 #include "tenon/engine/engine_device.h"
 #include "tenon/ir/kernel.h"
 #include "tenon/ir/linear.h"
@@ -21,11 +20,11 @@ namespace tenon {
 CompileCache& shared_compile_cache();
 
 /// The program of each kernel, in order, loaded on `device`. All that are missing are compiled in
-/// one go (as many compiler calls as cores, several kernels in each). Adds to `stats`. Throws
-/// kUnsupported if a kernel does not fit the Target, kCompileFailed with the kernel's name.
-std::vector<const Program*> find_programs(EngineDevice& device,
-                                          std::span<const Kernel* const> kernels,
-                                          RealizeStats& stats);
+/// one go (as many compiler calls as cores, several kernels in each), except those that another
+/// thread is making: it waits for them, and makes itself what the other could not. Adds to `stats`.
+/// Throws kUnsupported if a kernel does not fit the Target, kCompileFailed with the kernel's name.
+std::vector<ProgramPtr> find_programs(EngineDevice& device, std::span<const Kernel* const> kernels,
+                                      RealizeStats& stats);
 
 /// Name of the kernel's function: its own name and a part of the hash of its text, since different
 /// kernels may share a name.

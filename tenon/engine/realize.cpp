@@ -3,6 +3,9 @@
 // realise at once. SPDX-License-Identifier: MIT
 
 #include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <shared_mutex>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -23,23 +26,34 @@
 namespace tenon {
 namespace {
 
+/// Constants up to this size are written by the host: a kernel costs more (a compilation of some
+/// 30 ms, once) than copying a page. Larger ones get a kernel, which writes with all threads.
+constexpr int64_t kMaxFillBytes = 4096;
+
+/// Held alone while a realisation replaces the values of the buffers that it assigns to.
+std::shared_mutex& assigned_mutex() {
+  static auto* const mutex = new std::shared_mutex;  // leaked on purpose: used in destructors
+  return *mutex;
+}
+
 class Realizer {
  public:
   Realizer(std::span<const Node> outputs, Device* default_target)
       : outputs_(outputs.begin(), outputs.end()), default_target_(default_target) {}
 
-  /// Notes what has a value already. Other threads may realise the same nodes meanwhile; the
-  /// schedule must see one state.
+  /// Notes what has a value already, and that value: other threads may realise the same nodes
+  /// meanwhile or assign to them, and this realisation must see one state.
   void look() {
     const ScopedTimer timer(stats_.schedule_ns);
+    const std::shared_lock lock(assigned_mutex());
     std::vector<Node> todo = outputs_;
     std::unordered_set<const void*> seen;
     while (!todo.empty()) {
       const Node node = std::move(todo.back());
       todo.pop_back();
       if (!seen.insert(node.id()).second) continue;
-      if (Ref<Storage> storage = storage_of(node)) {
-        known_.emplace(node.id(), std::move(storage));
+      if (const Ref<Storage> storage = storage_of(node)) {
+        known_.emplace(node.id(), Known{&storage->device(), storage->buffer()});
         continue;
       }
       has_assign_ = has_assign_ || node.op() == Op::kAssign;
@@ -67,27 +81,32 @@ class Realizer {
   }
 
  private:
+  /// A value that is there before the realisation starts.
+  struct Known {
+    EngineDevice* device;
+    Buffer buffer;
+  };
+
   void make_schedule() {
     const ScopedTimer timer(stats_.schedule_ns);
-    Device* main_device = nullptr;
-    for (const Node& output : outputs_) {
-      if (main_device == nullptr) main_device = device_of(output);
-    }
     if (default_target_ == nullptr) default_target_ = &Device::get_default();
-    if (main_device == nullptr) main_device = default_target_;
     ScheduleOptions options;
     options.is_known = [this](const Node& node) { return known_.contains(node.id()); };
-    options.max_arguments = main_device->target().max_arguments;
     schedule_ = schedule_graph(outputs_, options);
-    devices_ = place_buffers(schedule_, *default_target_);
     buffers_.resize(schedule_.buffers.size());
+    std::vector<EngineDevice*> given(schedule_.buffers.size(), nullptr);
+    for (size_t i = 0; i < given.size(); ++i) {
+      const auto known = known_.find(schedule_.buffers[i].node.id());
+      if (!schedule_.buffers[i].is_given || known == known_.end()) continue;
+      given[i] = known->second.device;
+      buffers_[i] = known->second.buffer;
+    }
+    devices_ = place_buffers(schedule_, given, *default_target_);
     last_call_.assign(schedule_.buffers.size(), 0);
     for (size_t i = 0; i < schedule_.buffers.size(); ++i) {
       const ScheduledBuffer& buffer = schedule_.buffers[i];
       check_size(buffer);
-      if (buffer.is_given) {
-        buffers_[i] = known_.at(buffer.node.id())->buffer();
-      } else if (dense_size_bytes(buffer.dtype, buffer.shape) == 0) {
+      if (!buffer.is_given && dense_size_bytes(buffer.dtype, buffer.shape) == 0) {
         buffers_[i] = devices_[i]->allocate(0);  // no call writes it
       }
     }
@@ -129,20 +148,28 @@ class Realizer {
       std::vector<size_t> numbers;
       for (size_t i = 0; i < schedule_.calls.size(); ++i) {
         const ScheduledCall& call = schedule_.calls[i];
-        if (call.copy_from >= 0 || &device_of_call(call) != device) continue;
+        if (call.copy_from >= 0 || is_fill(call) || &device_of_call(call) != device) continue;
         kernels.push_back(&call.kernel);
         numbers.push_back(i);
       }
-      const auto programs = tenon::find_programs(*device, kernels, stats_);
+      std::vector<ProgramPtr> programs = find_programs(*device, kernels, stats_);
       for (size_t i = 0; i < numbers.size(); ++i)
-        programs_[numbers[i]] = programs[i];
+        programs_[numbers[i]] = std::move(programs[i]);
     }
   }
 
   void run_call(size_t number) {
     const ScheduledCall& call = schedule_.calls[number];
     with_context(
-        [&] { call.copy_from >= 0 ? run_copy(call) : run_kernel(call, *programs_[number]); },
+        [&] {
+          if (call.copy_from >= 0) {
+            run_copy(call);
+          } else if (is_fill(call)) {
+            run_fill(call);
+          } else {
+            run_kernel(call, *programs_[number]);
+          }
+        },
         "realising ", [&] { return describe_output(call); });
     // Intermediates go back to the pool after their last use.
     const auto drop = [&](int used) {
@@ -167,6 +194,22 @@ class Realizer {
     const ScheduledBuffer& buffer = schedule_.buffers[number];
     buffers_[number] = devices_[number]->allocate(dense_size_bytes(buffer.dtype, buffer.shape));
     return buffers_[number];
+  }
+
+  bool is_fill(const ScheduledCall& call) const {
+    const ScheduledBuffer& buffer = schedule_.buffers[static_cast<size_t>(call.buffers[0])];
+    return call.constant && dense_size_bytes(buffer.dtype, buffer.shape) <= kMaxFillBytes;
+  }
+
+  void run_fill(const ScheduledCall& call) {
+    const ScopedTimer timer(stats_.copy_in_ns);
+    const Buffer output = make_output(call);
+    const DType dtype = schedule_.buffers[static_cast<size_t>(call.buffers[0])].dtype;
+    const auto width = static_cast<size_t>(dtype_size_bytes(dtype));
+    std::vector<std::byte> bytes(static_cast<size_t>(output.size_bytes()));
+    for (size_t at = 0; at < bytes.size(); at += width)
+      std::memcpy(bytes.data() + at, &*call.constant, width);  // little-endian
+    output.copy_in(bytes);
   }
 
   void run_kernel(const ScheduledCall& call, const Program& program) {
@@ -228,6 +271,8 @@ class Realizer {
 
   /// Values become visible only when all of them are there.
   void publish() {
+    std::unique_lock lock(assigned_mutex(), std::defer_lock);
+    if (has_assign_) lock.lock();
     for (size_t i = 0; i < schedule_.buffers.size(); ++i) {
       const ScheduledBuffer& buffer = schedule_.buffers[i];
       const bool is_assign = buffer.node.op() == Op::kAssign;
@@ -245,13 +290,13 @@ class Realizer {
 
   std::vector<Node> outputs_;
   Device* default_target_;
-  std::unordered_map<const void*, Ref<Storage>> known_;
+  std::unordered_map<const void*, Known> known_;
   bool has_assign_ = false;
   Schedule schedule_;
   std::vector<EngineDevice*> devices_;  // of each buffer
-  std::vector<Buffer> buffers_;    // by number; null before it is written and after its last use
-  std::vector<size_t> last_call_;  // that uses each buffer
-  std::vector<const Program*> programs_;  // of each call
+  std::vector<Buffer> buffers_;       // by number; null before it is written and after its last use
+  std::vector<size_t> last_call_;     // that uses each buffer
+  std::vector<ProgramPtr> programs_;  // of each call
   RealizeStats stats_;
 };
 

@@ -293,6 +293,19 @@ Interval KernelBounds::atom_bounds(const Node& atom) {
   return exact && is_inside(*exact, all) ? *exact : all;
 }
 
+bool KernelBounds::is_contradictory() {
+  bounds(idx_const(0));  // of all atoms of conditions
+  return std::any_of(conditions_.begin(), conditions_.end(), [&](const Affine& condition) {
+    const Interval value = affine_bounds(condition);
+    const bool is_empty = value.low > value.high;
+    return is_empty || value.low > 0 ||
+           std::any_of(condition.terms.begin(), condition.terms.end(), [&](const auto& term) {
+             const Interval range = memo_.at(term.first.id());
+             return range.low > range.high;
+           });
+  });
+}
+
 Interval KernelBounds::bounds(const Node& expr) {
   std::vector<Node> roots{expr};
   for (const Affine& condition : conditions_) {

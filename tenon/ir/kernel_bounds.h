@@ -47,6 +47,9 @@ class KernelBounds {
   /// Sound, not always tight. Iterative in the size of the expression.
   Interval bounds(const Node& expr);
 
+  /// Whether the conditions are seen not to hold together; bounds say nothing then.
+  bool is_contradictory();
+
   size_t num_conditions() const { return conditions_.size(); }
   /// Forgets conditions added after there were `count`.
   void truncate(size_t count);

@@ -35,12 +35,16 @@ std::span<const AxisUse> axes_of(const Stmt& stmt) {
   return {};
 }
 
-void rewrite_exprs(Stmt& stmt, const std::function<Node(const Node&)>& rewrite) {
-  const auto apply = [&](Node& node) {
-    if (node) node = rewrite(node);
+namespace {
+
+/// Of a Stmt or a const one; `apply` gets Nodes of the same constness.
+template <class AnyStmt, class Apply>
+void apply_to_exprs(AnyStmt& stmt, const Apply& apply_to) {
+  const auto apply = [&](auto& node) {
+    if (node) apply_to(node);
   };
-  const auto apply_all = [&](std::vector<Node>& nodes) {
-    for (Node& node : nodes)
+  const auto apply_all = [&](auto& nodes) {
+    for (auto& node : nodes)
       apply(node);
   };
   if (auto* comp = std::get_if<Comp>(&stmt.node)) {
@@ -58,12 +62,14 @@ void rewrite_exprs(Stmt& stmt, const std::function<Node(const Node&)>& rewrite) 
   }
 }
 
+}  // namespace
+
+void rewrite_exprs(Stmt& stmt, const std::function<Node(const Node&)>& rewrite) {
+  apply_to_exprs(stmt, [&](Node& node) { node = rewrite(node); });
+}
+
 void for_each_expr(const Stmt& stmt, const std::function<void(const Node&)>& visit) {
-  // The rewrite gives every node back unchanged, so the statement is not modified.
-  rewrite_exprs(const_cast<Stmt&>(stmt), [&](const Node& node) {
-    visit(node);
-    return node;
-  });
+  apply_to_exprs(stmt, visit);
 }
 
 namespace {

@@ -12,6 +12,7 @@
 #include "tenon/ir/eval_op.h"
 #include "tenon/render/c_table.h"
 #include "tenon/render/c_writer.h"
+#include "tenon/render/native_ops.h"
 
 namespace tenon {
 
@@ -54,8 +55,7 @@ void CWriter::check_program() const {
 
 /// f16 as _Float16 needs conversions in hardware; without them its bits are carried as u16.
 bool CWriter::is_half_native() const {
-  return target().can_compute(DType::kF16) || target().has_cast(DType::kF16, DType::kF32) ||
-         target().has_cast(DType::kF32, DType::kF16);
+  return has_half_type(target());
 }
 
 std::string CWriter::type_text(const LinearType& type) {

@@ -16,20 +16,6 @@ std::string CWriter::cast_text(const Inst& inst) {
   const LinearType& to = inst.type;
   const std::string value = operand_text(inst, 0);
   if (inst.op == Op::kBitcast) return bitcast(from, to, value);
-  const auto can = [&](DType dtype) {
-    return dtype == DType::kBool || target().can_compute(dtype);
-  };
-  if (!(can(from.dtype) && can(to.dtype)) && !target().has_cast(from.dtype, to.dtype)) {
-    fail_unsupported(concat("cast from ", dtype_name(from.dtype), " to ", dtype_name(to.dtype),
-                            " is not native in the Target. Run lower_dtypes before."));
-  }
-  const auto is_bits_only = [](DType dtype) {
-    return is_float(dtype) && dtype_bits(dtype) <= 16 && dtype != DType::kF16;
-  };
-  if (is_bits_only(from.dtype) || is_bits_only(to.dtype)) {
-    fail_unsupported(concat("cast from ", dtype_name(from.dtype), " to ", dtype_name(to.dtype),
-                            " has no exact instruction on this renderer"));
-  }
   if (to.dtype == from.dtype) return value;
   const std::string type = type_text(to);
   const bool is_vector = to.lanes > 1;

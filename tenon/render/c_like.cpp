@@ -8,6 +8,7 @@
 #include <map>
 
 #include "tenon/base/error.h"
+#include "tenon/render/native_ops.h"
 
 namespace tenon {
 
@@ -30,12 +31,6 @@ bool ends_in_type_name(std::string_view name) {
   }
   const auto is_it = [&](DType dtype) { return dtype_name(dtype) == last; };
   return std::ranges::any_of(storage_dtypes(), is_it);
-}
-
-uint8_t kind_bit(DType dtype) {
-  if (is_float(dtype)) return kOnFloat;
-  if (is_signed_int(dtype)) return kOnSigned;
-  return is_unsigned_int(dtype) ? kOnUnsigned : kOnBool;
 }
 
 uint8_t form_bit(const LinearType& type) {
@@ -239,7 +234,7 @@ std::string CLikeWriter::expand(std::string_view text, const LinearType& decidin
 std::string CLikeWriter::op_text(Op op, const LinearType& deciding, const LinearType& result,
                                  std::span<const std::string> operands) {
   for (const OpText& row : op_table()) {
-    if (row.op != op || (row.kinds & kind_bit(deciding.dtype)) == 0 ||
+    if (row.op != op || (row.kinds & op_kind_of(deciding.dtype)) == 0 ||
         (row.forms & form_bit(deciding)) == 0) {
       continue;
     }
@@ -251,19 +246,10 @@ std::string CLikeWriter::op_text(Op op, const LinearType& deciding, const Linear
 }
 
 std::string CLikeWriter::elementwise_text(const Inst& inst) {
+  if (const auto reason = detail::why_not_native(program_, inst, target_))
+    fail_unsupported(*reason);
   if (inst.op == Op::kCast || inst.op == Op::kBitcast) return cast_text(inst);
   const LinearType& deciding = inst.op == Op::kWhere ? inst.type : operand_type(inst, 0);
-  const DType dtype = deciding.dtype;
-  if (inst.op != Op::kWhere && dtype != DType::kBool && !target_.can_compute(dtype)) {
-    fail_unsupported(concat(op_name(inst.op), " of ", dtype_name(dtype),
-                            ", which the Target does not compute with. Run lower_dtypes before."));
-  }
-  const bool is_optional = inst.op == Op::kSqrt || inst.op == Op::kTrunc || inst.op == Op::kFma ||
-                           is_bounded_class(inst.op);
-  if (is_optional && !target_.is_native(inst.op)) {
-    fail_unsupported(concat(op_name(inst.op), " of ", dtype_name(dtype),
-                            " is not native in the Target. Decompose it before."));
-  }
   std::vector<std::string> operands;
   for (size_t i = 0; i < inst.num_operands; ++i)
     operands.push_back(operand_text(inst, i));

@@ -20,6 +20,12 @@ namespace tenon {
 enum OpKinds : uint8_t { kOnBool = 1, kOnSigned = 2, kOnUnsigned = 4, kOnInt = 6, kOnFloat = 8 };
 enum OpForms : uint8_t { kNarrow = 1, kWide = 2, kScalar = 3, kVector = 4, kAnyForm = 7 };
 
+inline uint8_t op_kind_of(DType dtype) {
+  if (is_float(dtype)) return kOnFloat;
+  if (is_signed_int(dtype)) return kOnSigned;
+  return is_unsigned_int(dtype) ? kOnUnsigned : kOnBool;
+}
+
 /// How one elementwise op is spelled; the first row that fits is taken. In both texts:
 ///   $0 $1 $2  operands (in `text`)
 ///   $R $S     type of the result; of the operands that decide (where: the two values)

@@ -96,6 +96,12 @@ bool assume_conjunct(const Node& conjunct, BoundsMemo& bounds, StructuralOrder& 
   return true;
 }
 
+bool has_load(const Node& root) {
+  const std::vector<Node> nodes = topological_order({&root, 1});
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [](const Node& node) { return node.op() == Op::kLoad; });
+}
+
 }  // namespace
 
 std::span<const IndexRule> index_rules() {
@@ -172,7 +178,8 @@ void IndexSimplifier::assume(const Node& condition) {
     assume_conjunct(part, bounds_, order_);
 }
 
-// Where the gate is false the memory is not touched, so the indices may use what the gate says.
+// Where the gate is false the memory is not touched, so the indices may use what the gate says. An
+// index that is loaded itself may not: that load is done whatever the gate says.
 Node IndexSimplifier::simplify_gated_load(const Node& load) {
   const LoadParts parts = load_parts(load);
   if (is_const(parts.gate)) {
@@ -193,7 +200,7 @@ Node IndexSimplifier::simplify_gated_load(const Node& load) {
   if (!has_facts) return {};
   std::vector<Node> index;
   for (const Node& node : parts.index)
-    index.push_back(under_gate.run(node));
+    index.push_back(has_load(node) ? node : under_gate.run(node));
   return make_gated_load(parts.buffer, load.dtype(), index, parts.gate, parts.alt);
 }
 

@@ -16,10 +16,11 @@ namespace {
 // Costs in elementary operations for each element. A store and a load of an intermediate cost about
 // eight (12 bytes of traffic at the ratio of arithmetic to memory speed of current CPUs).
 constexpr int64_t kRecomputeCost = 8;
-constexpr int64_t kBoundedOpCost = 10;
-constexpr int64_t kDivisionCost = 4;
+constexpr int64_t kBoundedOpCost = 10;  // of the order of the steps that exp and log decompose into
+constexpr int64_t kDivisionCost = 4;    // divisions and roots are not pipelined as sums are
+// A reduction is as long as its axes; it counts as too much to compute twice, however short.
 constexpr int64_t kReductionCost = 1000;
-constexpr int64_t kMaxCost = 1'000'000;
+constexpr int64_t kMaxCost = 1'000'000;  // sums of products of costs stay far from overflow
 // Views through which one node may be read inside kernels before it gets memory of its own; bounds
 // the growth of expressions when views of one value meet again and again.
 constexpr size_t kMaxContexts = 8;

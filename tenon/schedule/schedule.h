@@ -4,7 +4,9 @@
 
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +31,8 @@ struct ScheduledCall {
   Kernel kernel;             ///< canonical names: equal kernels print equal text
   std::vector<int> buffers;  ///< number in Schedule::buffers of each kernel parameter
   int copy_from = -1;        ///< for copies: source buffer; buffers[0] is the destination
+  /// Every element that the kernel writes has these bits (ir/eval_op.h): it need not be compiled.
+  std::optional<uint64_t> constant;
 };
 
 struct Schedule {

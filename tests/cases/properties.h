@@ -11,8 +11,9 @@ namespace tenon::cases {
 
 /// What the programs need beside the steps of their case.
 struct PropertyContext {
-  Environment& environment;  ///< after the steps
-  std::string device;        ///< as open_device takes it; empty: the default
+  Environment& environment;         ///< after the steps
+  std::string device;               ///< as Device::get takes it; empty: the default
+  std::string expected_error = {};  ///< of the case file; empty: none
 };
 
 /// Runs the program of `id` and returns what is wrong, empty if nothing is. Throws Inexpressible

@@ -19,27 +19,28 @@ using testing::TenonResult;
 TEST(CliDevices, TellsWhatEveryBackendShowed) {
   const TenonResult result = run_tenon({"devices"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("CPU  present, 1 device\n  renderer CLANG: present"));
-  EXPECT_THAT(result.out, HasSubstr("round trip: CPU:0:CLANG: compiled"));
+  EXPECT_THAT(result.out, HasSubstr("CPU  present, 1 device\n  renderer LLVM: present"));
+  EXPECT_THAT(result.out, HasSubstr("round trip: CPU:0:LLVM: compiled"));
   EXPECT_THAT(result.out, HasSubstr("ran it on 1000 float32"));
   EXPECT_THAT(result.out, HasSubstr(": all right"));
-  EXPECT_THAT(result.out, HasSubstr("NULL:0:CLANG: compiled"));
+  EXPECT_THAT(result.out, HasSubstr("NULL:0:LLVM: compiled"));
   EXPECT_THAT(result.out, HasSubstr("does not run programs"));
-  EXPECT_THAT(result.out, HasSubstr("default: CPU:0:CLANG\n"));
+  EXPECT_THAT(result.out, HasSubstr("default: CPU:0:LLVM\n"));
 }
 
 TEST(CliDevices, FollowsDev) {
   const TenonResult result = run_tenon({"devices"}, {{"DEV", "null;CPU"}});
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_THAT(result.out, HasSubstr("default: NULL:0:CLANG\n"));
+  EXPECT_THAT(result.out, HasSubstr("default: NULL:0:LLVM\n"));
 }
 
 TEST(CliDevices, SaysWhatToInstallWithoutACompiler) {
-  const TenonResult result = run_tenon({"devices"}, {{"PATH", ""}});
+  const TenonResult result = run_tenon({"devices"}, {{"PATH", ""}, {"TENON_LLVM", "/none"}});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.out, HasSubstr("CPU  present"));
   EXPECT_THAT(result.out, HasSubstr("renderer CLANG: not present"));
   EXPECT_THAT(result.out, HasSubstr("clang-22"));
+  EXPECT_THAT(result.out, HasSubstr("renderer LLVM: not present"));
   EXPECT_THAT(result.err, HasSubstr("no default device"));
 }
 
@@ -108,11 +109,11 @@ TEST(CliDebug, TellsOfCompilationsAndLaunches) {
     return result.err;
   };
   const std::string source_text = with_debug("2");
-  EXPECT_THAT(source_text, HasSubstr("tenon: compiled e_5 on CPU:0:CLANG: "));
-  EXPECT_THAT(source_text, HasSubstr("tenon: launched e_5 on CPU:0:CLANG: "));
-  EXPECT_THAT(source_text, HasSubstr("void e_5_"));
+  EXPECT_THAT(source_text, HasSubstr("tenon: compiled e_5 on CPU:0:LLVM: "));
+  EXPECT_THAT(source_text, HasSubstr("tenon: launched e_5 on CPU:0:LLVM: "));
+  EXPECT_THAT(source_text, HasSubstr("define void @e_5_"));
   const std::string second = with_debug("1");
-  EXPECT_THAT(second, HasSubstr("tenon: found e_5 on CPU:0:CLANG: "));
+  EXPECT_THAT(second, HasSubstr("tenon: found e_5 on CPU:0:LLVM: "));
   EXPECT_THAT(second, Not(HasSubstr("compiled")));
   EXPECT_EQ(with_debug("0"), "");
 }

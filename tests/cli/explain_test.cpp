@@ -101,8 +101,8 @@ TEST_F(CliExplain, OnlyShowsTheLevelsAskedFor) {
 TEST_F(CliExplain, SaysThatThereIsNoDisassembler) {
   const std::optional<std::string> path = find_program("clang-22");
   if (!path) GTEST_SKIP() << "needs clang-22 on PATH";
-  const std::string text =
-      explain({"--only", "disassembly"}, {{"TENON_CLANG", *path}, {"PATH", "/nonexistent"}});
+  const std::string text = explain({"--only", "disassembly", "--device", "NULL:CLANG"},
+                                   {{"TENON_CLANG", *path}, {"PATH", "/nonexistent"}});
   EXPECT_THAT(text, HasSubstr(": disassembly\nnot available: "));
   EXPECT_THAT(text, HasSubstr("llvm-objdump"));
 }

@@ -130,8 +130,10 @@ TEST_F(CliPrograms, GraphKernelLinearAndObjectGiveTheSameValues) {
 
 TEST_F(CliPrograms, ObjectsRunWithoutACompiler) {
   const std::string object = compile(write("product.tg", kProductGraph));
-  const std::map<std::string, std::string> bare = {
-      {"TENON_CLANG", "/nonexistent"}, {"PATH", ""}, {"TENON_CACHE_DIR", folder_ / "empty"}};
+  const std::map<std::string, std::string> bare = {{"TENON_CLANG", "/nonexistent"},
+                                                   {"TENON_LLVM", "/nonexistent"},
+                                                   {"PATH", ""},
+                                                   {"TENON_CACHE_DIR", folder_ / "empty"}};
   const std::string out = run({object}, bare);
   EXPECT_EQ(output({6}), expected_);
   EXPECT_THAT(out, HasSubstr("on CPU:0: "));
@@ -159,6 +161,23 @@ TEST_F(CliPrograms, GivenInputsReplaceCodedOnes) {
   EXPECT_EQ(output({2, 3}), expected);
   run({write("product.tk", kProductKernel), "--in", given});
   EXPECT_EQ(output({2, 3}), expected);
+}
+
+TEST_F(CliPrograms, AnAssignReadsTheOldValueAndItsReadersToo) {
+  const std::string given = write_values<float>("x.npy", DType::kF32, {3}, {1, 2, 4});
+  run({write("assign.tg", R"(graph assign {
+  in %x: f32[3]
+  %0 = flip f32[3] %x axes [0]
+  %1 = mul f32[3] %0, %x
+  %2 = assign f32[3] %x, %1
+  %3 = add f32[3] %2, %x
+  out y = %3
+  out z = %2
+})"),
+       "--in", "x=" + given});
+  EXPECT_EQ(output({3}), (std::vector<float>{5, 6, 8}));
+  EXPECT_EQ(npy_values<float>(folder_ / "out/z.npy", DType::kF32, {3}),
+            (std::vector<float>{4, 4, 4}));
 }
 
 TEST_F(CliPrograms, EveryDTypeIsCodedAsDocumented) {

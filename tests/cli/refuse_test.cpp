@@ -191,7 +191,8 @@ TEST_F(CliRefuse, CompileTakesOneKernel) {
 
 TEST_F(CliRefuse, BadSettingsAreNamed) {
   expect(1, {"run", twice_}, {"TENON_DEBUG", "loud"}, {{"TENON_DEBUG", "loud"}});
-  expect(1, {"run", twice_}, {"TENON_CLANG", "/nonexistent"}, {{"TENON_CLANG", "/nonexistent"}});
+  expect(1, {"run", twice_}, {"TENON_CLANG", "TENON_LLVM", "/nonexistent"},
+         {{"TENON_CLANG", "/nonexistent"}, {"TENON_LLVM", "/nonexistent"}});
 }
 
 }  // namespace

@@ -40,8 +40,8 @@ uint64_t random_bits(DType dtype, std::mt19937_64& random, bool has_fractions) {
 
 }  // namespace
 
-NestCase lower_nest(const Kernel& source, Target target) {
-  target.max_vector_bytes = 64;
+NestCase lower_nest(const Kernel& source, Target target, int max_vector_bytes) {
+  target.max_vector_bytes = max_vector_bytes;
   target.max_local_bytes = 1 << 20;
   target.max_arguments = 64;
   Kernel nest = source;
@@ -189,16 +189,17 @@ void run_kernel(CpuKernelFunction function, const LinearProgram& program,
 }
 
 std::string run_compiled(const std::vector<Kernel>& nests) {
-  for (const testing::CpuLevel& level : testing::cpu_levels()) {
-    if (!level.is_here) continue;
+  for (const testing::RendererCase& with : testing::renderer_cases()) {
+    const testing::CpuLevel& level = *with.level;
+    if (!level.is_here || testing::why_not_compiled(*with.renderer)) continue;
     std::vector<NestCase> cases;
     std::vector<RenderedSource> sources;
     for (const Kernel& nest : nests) {
       cases.push_back(lower_nest(nest, level.target));
-      sources.push_back(c_renderer().render(cases.back().cleaned, level.target));
+      sources.push_back(with.renderer->render(cases.back().cleaned, level.target));
     }
-    const testing::CLibrary library(sources, level);
-    if (!library.problems().empty()) return concat(level.name, ": ", library.problems());
+    const testing::KernelLibrary library(sources, with);
+    if (!library.problems().empty()) return concat(with.name, ": ", library.problems());
     for (size_t i = 0; i < cases.size(); ++i) {
       const LinearProgram& program = cases[i].cleaned;
       NestMemory memory(cases[i].flat, 7 + i, true);
@@ -210,7 +211,7 @@ std::string run_compiled(const std::vector<Kernel>& nests) {
                  memory.program_arguments(program.signature));
       const std::string found = memory.difference(expected);
       if (!found.empty()) {
-        return concat(cases[i].name, ", ", level.name, ": ", found, '\n', to_text(program),
+        return concat(cases[i].name, ", ", with.name, ": ", found, '\n', to_text(program),
                       sources[i].text);
       }
     }

@@ -15,10 +15,13 @@
 #include "tenon/ir/linear_text.h"
 #include "tests/codegen/nest_runs.h"
 #include "tests/support/random_kernel.h"
+#include "tests/support/random_plan.h"
 #include "tests/support/test_target.h"
 
 namespace tenon::test {
 namespace {
+
+constexpr int kVectorBytes = 128;  // 16 lanes of any dtype
 
 struct Coverage {
   int comps = 0;
@@ -29,13 +32,7 @@ struct Coverage {
 class Vectoriser {
  public:
   Vectoriser(const Kernel& nest, uint64_t seed, Coverage& coverage)
-      : nest_(nest), random_(seed), coverage_(coverage) {
-    // Vectors have at most 64 bytes.
-    max_lanes_ = 16;
-    for (const BufferDecl& buffer : nest.buffers) {
-      if (dtype_size_bytes(buffer.dtype) == 8) max_lanes_ = 8;
-    }
-  }
+      : nest_(nest), random_(seed), coverage_(coverage) {}
 
   Kernel run() {
     Body body = vectorised(nest_.body);
@@ -102,7 +99,7 @@ class Vectoriser {
     }
   }
 
-  int64_t lanes() { return int64_t{2} << below(max_lanes_ == 16 ? 4 : 3); }
+  int64_t lanes() { return int64_t{2} << below(4); }
 
   // The loop over the outer part; `comp` gets the inner parts as axes, and a guard.
   For split(const For& loop, Comp& comp, int64_t lanes, int64_t unroll, bool is_round) {
@@ -193,7 +190,6 @@ class Vectoriser {
   Kernel nest_;
   std::mt19937_64 random_;
   Coverage& coverage_;
-  int64_t max_lanes_ = 16;
   int count_ = 0;
 };
 
@@ -206,7 +202,7 @@ struct Case {
 Case make_case(uint64_t seed, Coverage& coverage) {
   Case result;
   result.seed = seed;
-  result.kernel = split_root(random_kernel(seed).kernel);
+  result.kernel = split_root(random_kernel(seed));
   std::mt19937_64 generator(seed + 5);
   const Plan plan = seed % 2 == 0 ? choose_plan(result.kernel, scalar_target())
                                   : random_plan(result.kernel, scalar_target(), generator);
@@ -233,7 +229,7 @@ TEST(RandomVectors, NestAndProgramHaveTheValueOfTheKernel) {
     memory.reset();
     eval_kernel(item.nest, memory.kernel_arguments());
     ASSERT_EQ(finding(memory, expected), "") << seed << ", nest\n" << to_text(item.nest);
-    const NestCase lowered = lower_nest(item.nest, scalar_target());
+    const NestCase lowered = lower_nest(item.nest, scalar_target(), kVectorBytes);
     for (const LinearProgram* program : {&lowered.emitted, &lowered.cleaned}) {
       memory.reset();
       eval_linear(*program, memory.program_arguments(program->signature));
@@ -250,24 +246,24 @@ TEST(RandomVectors, NestAndProgramHaveTheValueOfTheKernel) {
 }
 
 TEST(RandomVectors, CompiledProgramsHaveTheValueOfTheKernel) {
-  if (!testing::has_clang()) GTEST_SKIP() << "clang-22 is not here";
   constexpr uint64_t kUnits = 3;
   constexpr uint64_t kUnitKernels = 40;
   Coverage coverage;
   const auto first = static_cast<uint64_t>(setting_int(Setting::kSeed)) * 1000;
   for (uint64_t unit = 0; unit < kUnits; ++unit) {
-    for (const testing::CpuLevel& level : testing::cpu_levels()) {
-      if (!level.is_here) continue;
+    for (const testing::RendererCase& with : testing::renderer_cases()) {
+      const testing::CpuLevel& level = *with.level;
+      if (!level.is_here || testing::why_not_compiled(*with.renderer)) continue;
       std::vector<Case> cases;
       std::vector<LinearProgram> programs;
       std::vector<RenderedSource> sources;
       for (uint64_t i = 0; i < kUnitKernels; ++i) {
         cases.push_back(make_case(first + unit * kUnitKernels + i, coverage));
-        programs.push_back(lower_nest(cases.back().nest, level.target).cleaned);
+        programs.push_back(lower_nest(cases.back().nest, level.target, kVectorBytes).cleaned);
         programs.back().name = concat("random_", i);
-        sources.push_back(c_renderer().render(programs.back(), level.target));
+        sources.push_back(with.renderer->render(programs.back(), level.target));
       }
-      const testing::CLibrary library(sources, level);
+      const testing::KernelLibrary library(sources, with);
       ASSERT_EQ(library.problems(), "");
       for (size_t i = 0; i < cases.size(); ++i) {
         KernelMemory memory(cases[i].kernel, cases[i].seed);
@@ -276,7 +272,7 @@ TEST(RandomVectors, CompiledProgramsHaveTheValueOfTheKernel) {
         run_kernel(library.kernel(sources[i].entry), programs[i],
                    memory.program_arguments(programs[i].signature));
         ASSERT_EQ(finding(memory, expected), "")
-            << cases[i].seed << ", " << level.name << "\n"
+            << cases[i].seed << ", " << with.name << "\n"
             << to_text(cases[i].nest) << to_text(programs[i]) << sources[i].text;
       }
     }

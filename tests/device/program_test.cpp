@@ -105,6 +105,48 @@ TEST(Program, WrongValuesNeverReachTheDevice) {
   EXPECT_TRUE(device.blocks.empty());
 }
 
+/// Three buffers of four floats: x is read, y as the signature says, z is read.
+Signature with_access(ArgumentAccess access) {
+  Signature signature;
+  signature.arguments = {{.name = "x", .dtype = DType::kF32, .num_elements = 4},
+                         {.name = "y", .dtype = DType::kF32, .access = access, .num_elements = 4},
+                         {.name = "z", .dtype = DType::kF32, .num_elements = 4}};
+  return signature;
+}
+
+/// The buffers begin at these elements of one array; the last one is larger than what is used.
+std::vector<ArgumentValue> at_elements(std::vector<float>& array, std::vector<size_t> starts) {
+  std::vector<ArgumentValue> values;
+  for (const size_t start : starts)
+    values.push_back({.dtype = DType::kF32, .address = array.data() + start, .size_bytes = 16});
+  values.back().size_bytes = 20;
+  return values;
+}
+
+TEST(Program, WhatIsWrittenOverlapsNothing) {
+  RecordingDevice device;
+  std::vector<float> array(20);
+  for (const ArgumentAccess access : {ArgumentAccess::kWrite, ArgumentAccess::kReadWrite}) {
+    const Program program(device, object_of(with_access(access)));
+    device.blocks.clear();
+    EXPECT_ERROR(program.launch(at_elements(array, {4, 4, 12})), ErrorCode::kInvalidArgument,
+                 "launch of kernel 'k' on 'REC:0'", "argument 1 'y'", "argument 0 'x'",
+                 "share bytes");
+    EXPECT_ERROR(program.launch(at_elements(array, {0, 4, 7})), ErrorCode::kInvalidArgument,
+                 "argument 1 'y'", "argument 2 'z'");
+    EXPECT_ERROR(program.launch(at_elements(array, {0, 8, 5})), ErrorCode::kInvalidArgument,
+                 "argument 1 'y'", "argument 2 'z'");
+    EXPECT_TRUE(device.blocks.empty());
+    // Neighbours, two that are read, and bytes behind those that are used.
+    program.launch(at_elements(array, {0, 4, 8}));
+    program.launch(at_elements(array, {0, 8, 0}));
+    program.launch(at_elements(array, {12, 8, 4}));
+    EXPECT_EQ(device.blocks.size(), 3u);
+  }
+  const Program reads(device, object_of(with_access(ArgumentAccess::kRead)));
+  reads.launch(at_elements(array, {0, 0, 0}));
+}
+
 TEST(Program, RefusalOfTheDeviceGainsTheProgramsName) {
   RecordingDevice device;
   ProgramObject object = object_of({});

@@ -25,12 +25,21 @@ using testing::realized;
 
 class Devices : public EngineTest {};
 
+/// LLVM where libLLVM is, else CLANG.
+std::string default_renderer() {
+  for (const RendererDescriptor& renderer : find_backend("CPU")->renderers) {
+    if (renderer.name == "LLVM" && !renderer.why_absent()) return "LLVM";
+  }
+  return "CLANG";
+}
+
 TEST_F(Devices, OneNameOneDevice) {
-  Device& device = Device::get("CPU");
+  Device& device = Device::get("CPU:CLANG");
   EXPECT_EQ(device.name(), "CPU:0:CLANG");
   EXPECT_EQ(device.renderer_name(), "CLANG");
   EXPECT_EQ(&Device::get("cpu:0:clang"), &device);
   EXPECT_EQ(&Device::get("CPU:CLANG:native"), &device);
+  EXPECT_EQ(Device::get("CPU").name(), "CPU:0:" + default_renderer());
   EXPECT_EQ(&Device::by_number(device.number()), &device);
   EXPECT_ERROR(Device::by_number(-1), ErrorCode::kInvalidArgument, "device number -1");
   EXPECT_ERROR(Device::by_number(1000), ErrorCode::kInvalidArgument, "device number 1000");
@@ -74,7 +83,7 @@ TEST_F(Devices, SettingChoosesTheDefault) {
     const ScopedSetting dev(Setting::kDevice, "null:clang:x86_64; CPU");
     EXPECT_EQ(Device::get_default().name(), "NULL:0:CLANG:x86_64,sse2");
     const ScopedDefaultDevice scope(Device::get("CPU"));
-    EXPECT_EQ(Device::get_default().name(), "CPU:0:CLANG");
+    EXPECT_EQ(Device::get_default().name(), "CPU:0:" + default_renderer());
     std::thread([] {  // a scope is its thread's own
       EXPECT_EQ(Device::get_default().name(), "NULL:0:CLANG:x86_64,sse2");
     })
@@ -84,15 +93,20 @@ TEST_F(Devices, SettingChoosesTheDefault) {
     const ScopedSetting dev(Setting::kDevice, "CPU;NUL");
     EXPECT_ERROR(Device::get_default(), ErrorCode::kInvalidArgument, "did you mean 'NULL'");
   }
-  EXPECT_EQ(Device::get_default().name(), "CPU:0:CLANG");
+  const ScopedSetting dev(Setting::kDevice, "");
+  EXPECT_EQ(Device::get_default().name(), "CPU:0:" + default_renderer());
 }
 
-TEST_F(Devices, MissingClangIsAnErrorThatSaysWhatToInstall) {
+TEST_F(Devices, MissingCompilersAreErrorsThatSayWhatToInstall) {
+  const ScopedSetting llvm(Setting::kLlvm, "/nonexistent");
+  EXPECT_ERROR(Device::get("CPU:LLVM:x86_64,popcnt"), ErrorCode::kNotFound, "LLVM",
+               "TENON_LLVM is '/nonexistent'", "libLLVM.so.22.1");
+  EXPECT_EQ(Device::get("CPU:0::x86_64,bmi").renderer_name(), "CLANG");
   const ScopedSetting clang(Setting::kClang, "/nonexistent");
   EXPECT_ERROR(Device::get("CPU:CLANG:x86_64,popcnt"), ErrorCode::kNotFound, "CLANG",
                "TENON_CLANG is '/nonexistent'", "clang 22 or newer");
   EXPECT_ERROR(Device::get("CPU:0::x86_64,popcnt"), ErrorCode::kNotFound,
-               "none of its renderers can be used", "/nonexistent");
+               "none of its renderers can be used", "TENON_CLANG", "TENON_LLVM");
 }
 
 TEST_F(Devices, BackendsAreListedWithTheirRenderers) {
@@ -104,6 +118,7 @@ TEST_F(Devices, BackendsAreListedWithTheirRenderers) {
       renderers.push_back(renderer->name);
     }
     EXPECT_THAT(renderers, Contains("CLANG")) << backend->name;
+    EXPECT_THAT(renderers, Contains("LLVM")) << backend->name;
   }
   EXPECT_THAT(names, Contains("CPU"));
   EXPECT_THAT(names, Contains("NULL"));

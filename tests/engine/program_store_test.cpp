@@ -104,11 +104,18 @@ TEST(ProgramStoreChild, DISABLED_Work) {
   std::cout << "RESULT " << (is_right ? "right" : "wrong") << " kernels " << stats.kernels
             << " compiled " << stats.compiled << " found " << found << " lowered " << lowered
             << "\n";
+  std::ifstream maps("/proc/self/maps");
+  bool has_llvm = false;
+  for (std::string line; std::getline(maps, line);)
+    has_llvm = has_llvm || line.find("libLLVM") != std::string::npos;
+  std::cout << (has_llvm ? "opened libLLVM\n" : "without libLLVM\n");
 }
 
+/// With this clang; with libLLVM if it is empty.
 std::string run_child(const std::string& cache, const std::string& clang) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-  return output_of(concat("TENON_CACHE_DIR=", cache, " TENON_CLANG=", clang, " ", self,
+  const std::string device = clang.empty() ? "CPU:LLVM" : "CPU:CLANG TENON_CLANG=" + clang;
+  return output_of(concat("TENON_CACHE_DIR=", cache, " DEV=", device, " ", self,
                           " --gtest_also_run_disabled_tests"
                           " --gtest_filter=ProgramStoreChild.DISABLED_Work 2>&1"));
 }
@@ -135,6 +142,19 @@ TEST_F(ProgramStore, SecondProcessStartsNoCompilerAndLowersNothing) {
   EXPECT_EQ(num_lines(log), starts);
   EXPECT_EQ(kernels_in(first), kernels_in(second));
   EXPECT_THAT(kernels_in(first), HasSubstr("kernel "));
+}
+
+TEST_F(ProgramStore, SecondProcessDoesNotOpenLlvm) {
+  for (const RendererDescriptor& renderer : find_backend("CPU")->renderers) {
+    const auto reason = renderer.why_absent();
+    if (renderer.name == "LLVM" && reason) GTEST_SKIP() << *reason;
+  }
+  const std::string first = run_child(folder_ / "shared", "");
+  EXPECT_THAT(first, HasSubstr("RESULT right kernels 2 compiled 2 found 0 lowered 2"));
+  EXPECT_THAT(first, HasSubstr("opened libLLVM"));
+  const std::string second = run_child(folder_ / "shared", "");
+  EXPECT_THAT(second, HasSubstr("RESULT right kernels 2 compiled 0 found 2 lowered 0"));
+  EXPECT_THAT(second, HasSubstr("without libLLVM"));
 }
 
 TEST_F(ProgramStore, AnotherCompilerIsAnotherKey) {

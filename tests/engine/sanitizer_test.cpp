@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstdlib>
 #include <thread>
 
+#include "tenon/base/text.h"
 #include "tenon/engine/program_store.h"
 #include "tenon/ir/linear_text.h"
 #include "tests/engine/engine_support.h"
@@ -56,17 +58,50 @@ tir 1 func shifted grid(1) lanes(1) scratch 20 {
 }
 )";
 
+/// y[2..4] = x[2..4], both ends shifted, through masked vectors.
+constexpr std::string_view kMasked = R"(
+tir 1 func masked grid(1) lanes(1) scratch 0 {
+  arg 0 y f32[5] write
+  arg 1 x f32[5] read
+  arg 2 load_shift i32 in -2..2
+  arg 3 store_shift i32 in -2..2
+  arg 4 unused i32 in -2..2
+  %y = param 0
+  %x = param 1
+  %load_shift = param 2
+  %store_shift = param 3
+  %three = const i32 3
+  %none = const f32x4 0
+  %mask = first_n i1x4 %three
+  %v = load f32x4 %x[%load_shift + 2] gate %mask alt %none
+  store %y[%store_shift + 2], %v gate %mask
+}
+)";
+
 struct Shifts {
   int64_t load = 0;
   int64_t store = 0;
   int64_t scratch = 0;
 };
 
-class Sanitizer : public testing::EngineTest {
+/// The renderers of the default device's backend that are here.
+std::vector<std::string> device_names() {
+  std::vector<std::string> names;
+  for (const BackendDescriptor* backend : all_backends()) {
+    if (backend->default_rank <= 0 || backend->why_absent()) continue;
+    for (const RendererDescriptor& renderer : backend->renderers) {
+      if (!renderer.why_absent()) names.push_back(concat(backend->name, ":", renderer.name));
+    }
+  }
+  return names;
+}
+
+class Sanitizer : public testing::EngineTest, public ::testing::WithParamInterface<std::string> {
  protected:
   Sanitizer()
-      : device_(engine_device(Device::get_default())),
-        program_(device_.driver(), compile_linear(device_, parse_linear(kShifted))) {
+      : device_(engine_device(Device::get(GetParam()))),
+        program_(device_.driver(), compile_linear(device_, parse_linear(kShifted))),
+        masked_(device_.driver(), compile_linear(device_, parse_linear(kMasked))) {
     ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   }
 
@@ -81,7 +116,10 @@ class Sanitizer : public testing::EngineTest {
     x_.copy_in(std::as_bytes(std::span(values)));
   }
 
-  void launch(const Shifts& shifts) {
+  void launch(const Shifts& shifts) { launch(program_, shifts); }
+  void launch_masked(const Shifts& shifts) { launch(masked_, shifts); }
+
+  void launch(const Program& program, const Shifts& shifts) {
     const auto buffer = [](const Buffer& of) {
       return ArgumentValue{.dtype = DType::kF32, .address = of.address(), .size_bytes = 20};
     };
@@ -89,24 +127,32 @@ class Sanitizer : public testing::EngineTest {
       return ArgumentValue{
           .is_buffer = false, .dtype = DType::kI32, .bits = static_cast<uint64_t>(value)};
     };
-    program_.launch({buffer(y_), buffer(x_), scalar(shifts.load), scalar(shifts.store),
-                     scalar(shifts.scratch)});
+    program.launch({buffer(y_), buffer(x_), scalar(shifts.load), scalar(shifts.store),
+                    scalar(shifts.scratch)});
     device_.driver().synchronize();
   }
 
   EngineDevice& device_;
   Program program_;
+  Program masked_;
   Buffer y_;
   Buffer x_;
 };
 
-TEST_F(Sanitizer, SaysNothingOfARightKernel) {
+TEST_P(Sanitizer, SaysNothingOfARightKernel) {
   for (const bool has_guards : {false, true}) {
     make_buffers(has_guards);
     launch({});
     float values[5] = {};
     y_.copy_out(std::as_writable_bytes(std::span(values)));
     EXPECT_EQ(values[0], 1.5F);
+    EXPECT_EQ(values[4], 5.0F);
+    y_.fill(kPoisonByte);
+    launch_masked({});
+    y_.copy_out(std::as_writable_bytes(std::span(values)));
+    EXPECT_EQ(std::bit_cast<uint32_t>(values[1]),
+              std::to_integer<uint32_t>(kPoisonByte) * 0x01010101U);
+    EXPECT_EQ(values[2], 3.0F);
     EXPECT_EQ(values[4], 5.0F);
     EXPECT_EQ(y_.why_guard_broken(), std::nullopt);
     EXPECT_EQ(x_.why_guard_broken(), std::nullopt);
@@ -115,7 +161,7 @@ TEST_F(Sanitizer, SaysNothingOfARightKernel) {
 
 #ifdef TENON_TEST_ASAN
 
-TEST_F(Sanitizer, ReportsEachAccessOffByOne) {
+TEST_P(Sanitizer, ReportsEachAccessOffByOne) {
   constexpr Shifts kFaults[] = {{.load = 1},   {.load = -1},   {.store = 1},
                                 {.store = -1}, {.scratch = 1}, {.scratch = -1}};
   for (const bool has_guards : {false, true}) {
@@ -125,11 +171,13 @@ TEST_F(Sanitizer, ReportsEachAccessOffByOne) {
                    << "load " << shifts.load << ", store " << shifts.store << ", scratch "
                    << shifts.scratch << ", guards " << has_guards);
       EXPECT_DEATH(launch(shifts), "tenon: in kernel '.*shifted.*AddressSanitizer");
+      if (shifts.load + shifts.store != 1) continue;
+      EXPECT_DEATH(launch_masked(shifts), "tenon: in kernel '.*masked.*AddressSanitizer");
     }
   }
 }
 
-TEST_F(Sanitizer, ReportsAReleasedBuffer) {
+TEST_P(Sanitizer, ReportsAReleasedBuffer) {
   make_buffers(false);
   const auto use_released = [&] {
     const ArgumentValue released{.dtype = DType::kF32, .address = x_.address(), .size_bytes = 20};
@@ -146,7 +194,7 @@ TEST_F(Sanitizer, ReportsAReleasedBuffer) {
 
 #else
 
-TEST_F(Sanitizer, GuardsShowWritesOffByOne) {
+TEST_P(Sanitizer, GuardsShowWritesOffByOne) {
   make_buffers(true);
   launch({.store = 1});
   const std::optional<std::string> behind = y_.why_guard_broken();
@@ -163,7 +211,7 @@ TEST_F(Sanitizer, GuardsShowWritesOffByOne) {
 
 #ifdef TENON_TEST_TSAN
 
-TEST_F(Sanitizer, ReportsARaceOfTwoLaunches) {
+TEST_P(Sanitizer, ReportsARaceOfTwoLaunches) {
   make_buffers(false);
   const auto race = [&] {
     std::thread first([&] { launch({}); });
@@ -176,6 +224,11 @@ TEST_F(Sanitizer, ReportsARaceOfTwoLaunches) {
 }
 
 #endif
+
+INSTANTIATE_TEST_SUITE_P(Renderers, Sanitizer, ::testing::ValuesIn(device_names()),
+                         [](const auto& test) {
+                           return test.param.substr(test.param.find(':') + 1);
+                         });
 
 }  // namespace
 }  // namespace tenon

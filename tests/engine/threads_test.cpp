@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <numeric>
 #include <thread>
 
+#include "tenon/engine/events.h"
 #include "tests/engine/engine_support.h"
 
 namespace tenon {
@@ -76,6 +78,86 @@ TEST_F(Threads, AnAssignRunsOnce) {
     });
     ASSERT_EQ(values_of<int32_t>(x), (std::vector<int32_t>{2, 3, 4}));
   }
+}
+
+/// Two kernels, others for each size: sums over rows, and what is built on them.
+Node two_kernels(const Node& x) {
+  const int64_t axes[] = {1};
+  const Node sums = tensor_contiguous(tensor_reduce(Op::kAdd, x, axes, DType::kI32));
+  return tensor_binary(Op::kSub, x, tensor_expand(sums, x.shape()));
+}
+
+TEST_F(Threads, AKernelIsCompiledByOneOfThem) {
+  constexpr int kThreads = 16;
+  constexpr size_t kRows = 7;
+  const std::vector<size_t> widths = {13, 14, 15, 16};
+  std::atomic<int64_t> compiled = 0;
+  std::atomic<int64_t> lowered = 0;
+  std::atomic<int> wrong = 0;
+  set_event_hook(
+      [&](const EngineEvent& event) { lowered += event.kind == EngineEvent::Kind::kLowered; });
+  run_threads(kThreads, [&](int thread) {
+    std::vector<Node> nodes;
+    std::vector<std::vector<int32_t>> expected;
+    for (const size_t width : widths) {
+      std::vector<int32_t> values(kRows * width);
+      for (size_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<int32_t>(i % 11) * (thread + 1) - 5;
+      nodes.push_back(two_kernels(buffer_of(values, {kRows, static_cast<int64_t>(width)})));
+      expected.push_back(values);
+      for (size_t i = 0; i < values.size(); ++i) {
+        const auto row = values.begin() + static_cast<int64_t>(i / width * width);
+        expected.back()[i] -= std::accumulate(row, row + static_cast<int64_t>(width), 0);
+      }
+    }
+    RealizeStats stats;
+    realize(nodes, nullptr, &stats);
+    for (size_t i = 0; i < nodes.size(); ++i)
+      wrong += values_of<int32_t>(nodes[i]) != expected[i];
+    wrong += stats.kernels != 8;
+    compiled += stats.compiled;
+  });
+  set_event_hook({});
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(compiled, 8);
+  EXPECT_EQ(lowered, 8);
+}
+
+TEST_F(Threads, ARealisationSeesAllAssignsOfAnotherOrNone) {
+  constexpr int kBuffers = 24;
+  constexpr int kRounds = 400;
+  std::vector<Node> buffers;
+  for (int i = 0; i < kBuffers; ++i)
+    buffers.push_back(buffer_of<int32_t>({0, 0, 0}, {3}));
+  const auto sum_minus_copies = [&] {
+    // Of all buffers less as many times the first one: 0 whenever all hold the same.
+    Node sum = tensor_binary(Op::kMul, buffers[0], buffer_of<int32_t>({-23, -23, -23}, {3}));
+    for (int i = 1; i < kBuffers; ++i)
+      sum = tensor_binary(Op::kAdd, sum, buffers[static_cast<size_t>(i)]);
+    return sum;
+  };
+  std::atomic<bool> is_over = false;
+  std::atomic<int> wrong = 0;
+  std::atomic<int> looks = 0;
+  run_threads(2, [&](int thread) {
+    if (thread == 0) {
+      for (int32_t round = 1; round <= kRounds; ++round) {
+        const Node value = buffer_of<int32_t>({round, 2 * round, 3 * round}, {3});
+        std::vector<Node> assigns;
+        for (const Node& buffer : buffers)
+          assigns.push_back(tensor_assign(buffer, value));
+        realize(assigns);
+      }
+      is_over = true;
+      return;
+    }
+    while (!is_over) {
+      wrong += realized<int32_t>(sum_minus_copies()) != std::vector<int32_t>{0, 0, 0};
+      ++looks;
+    }
+  });
+  EXPECT_EQ(wrong, 0) << "of " << looks;
+  EXPECT_GT(looks, 10);
 }
 
 }  // namespace

@@ -23,7 +23,6 @@ namespace tenon::prop {
 namespace {
 
 using testing::random_inputs;
-using testing::random_variable;
 
 // The text of a kernel in canonical numbering, as the parser gives it back.
 void check_text(const Kernel& kernel, std::string_view pass) {
@@ -60,14 +59,11 @@ bool is_telling(const OracleValue& value) {
 }
 
 std::vector<OracleValue> expected_values(const GraphCase& graph_case) {
-  OracleInputs inputs = bind_inputs(graph_case.graph.inputs, graph_case.data);
-  inputs.variable = [&](const Node& variable) {
-    return random_variable(variable, graph_case.seed);
-  };
-  return evaluate_oracle(graph_case.graph.outputs, inputs);
+  return evaluate_oracle(graph_case.graph.outputs,
+                         bind_inputs(graph_case.graph.inputs, graph_case.data));
 }
 
-using RunCall = std::function<void(const ScheduledCall&, std::span<std::vector<std::byte>* const>)>;
+using RunCall = std::function<void(size_t call, std::span<std::vector<std::byte>* const>)>;
 
 // Runs the calls of the schedule in host memory; true if all outputs are right.
 bool is_right_by(const GraphCase& graph_case, const RunCall& run_call) {
@@ -78,14 +74,15 @@ bool is_right_by(const GraphCase& graph_case, const RunCall& run_call) {
     memory.push_back(buffer.is_given ? read_bytes(buffer.node)
                                      : std::vector(static_cast<size_t>(size_bytes), kPoisonByte));
   }
-  for (const ScheduledCall& call : schedule.calls) {
+  for (size_t number_of_call = 0; number_of_call < schedule.calls.size(); ++number_of_call) {
+    const ScheduledCall& call = schedule.calls[number_of_call];
     std::vector<std::vector<std::byte>*> arguments;
     for (const int number : call.buffers)
       arguments.push_back(&memory[static_cast<size_t>(number)]);
     if (call.copy_from >= 0) {
       *arguments[0] = memory[static_cast<size_t>(call.copy_from)];
     } else {
-      run_call(call, arguments);
+      run_call(number_of_call, arguments);
     }
   }
   const std::vector<OracleValue> expected = expected_values(graph_case);
@@ -96,16 +93,16 @@ bool is_right_by(const GraphCase& graph_case, const RunCall& run_call) {
   return true;
 }
 
-void run_as_kernel(const ScheduledCall& call, std::span<std::vector<std::byte>* const> buffers) {
+void run_as_kernel(const Kernel& kernel, std::span<std::vector<std::byte>* const> buffers) {
   std::vector<KernelArgument> arguments;
   for (std::vector<std::byte>* const buffer : buffers)
     arguments.push_back({.data = buffer->data(), .size_bytes = std::ssize(*buffer)});
-  eval_kernel(call.kernel, arguments);
+  eval_kernel(kernel, arguments);
 }
 
-void run_as_program(const EngineDevice& device, const ScheduledCall& call,
+void run_as_program(const EngineDevice& device, const Kernel& kernel,
                     std::span<std::vector<std::byte>* const> buffers) {
-  const LinearProgram program = lower_for(device, call.kernel);
+  const LinearProgram program = lower_for(device, kernel);
   std::vector<ArgumentValue> arguments;
   for (size_t i = 0; i < buffers.size(); ++i) {
     arguments.push_back({.is_buffer = true,
@@ -116,35 +113,68 @@ void run_as_program(const EngineDevice& device, const ScheduledCall& call,
   eval_linear(program, arguments, {.fused_mulacc = device.target().fuses_mulacc});
 }
 
+// Puts buffers with data for inputs, and each value on a device.
+class Binder {
+ public:
+  Binder(const DevicePair& devices, int64_t& num_crossings)
+      : devices_(devices), num_crossings_(num_crossings) {}
+
+  void bind_input(const Node& input, const std::vector<std::byte>& data) {
+    bound_[input] = buffer_from_bytes(devices_.first, input.dtype(), input.shape(), data);
+    places_[input] = &devices_.first;
+  }
+
+  void bind(const Node& node) {
+    if (bound_.contains(node)) return;
+    EngineDevice* place = nullptr;  // constants are everywhere
+    for (const Node& src : node.srcs()) {
+      if (place == nullptr) place = places_.at(src);
+    }
+    if (node.op() == Op::kCopy) {
+      const bool is_back = place == &devices_.second;
+      place = is_back ? &devices_.first : &devices_.second;
+      bound_[node] = moved(node.src(0), place);
+    } else {
+      std::vector<Node> srcs;
+      for (const Node& src : node.srcs()) {
+        const bool is_elsewhere = places_.at(src) != nullptr && places_.at(src) != place;
+        srcs.push_back(is_elsewhere ? moved(src, place) : bound_.at(src));
+      }
+      bound_[node] = rebuild_tensor_node(node, srcs);
+    }
+    places_[node] = place;
+  }
+
+  const Node& bound(const Node& node) const { return bound_.at(node); }
+
+ private:
+  Node moved(const Node& node, const EngineDevice* place) {
+    const EngineDevice* const from = places_.at(node);
+    num_crossings_ += from != nullptr && from != place ? 1 : 0;
+    return tensor_copy(bound_.at(node), place->number());
+  }
+
+  const DevicePair& devices_;
+  int64_t& num_crossings_;
+  std::unordered_map<Node, Node, NodeHash> bound_;
+  std::unordered_map<Node, EngineDevice*, NodeHash> places_;  // null: of no device
+};
+
 }  // namespace
 
-GraphCase make_case(EngineDevice& device, const TensorGraph& graph, uint64_t seed) {
+GraphCase make_case(const DevicePair& devices, const TensorGraph& graph, uint64_t seed) {
   GraphCase result{.seed = seed, .graph = graph, .data = random_inputs(graph, seed)};
-  std::unordered_map<const void*, Node> bound;
-  for (size_t i = 0; i < graph.inputs.size(); ++i) {
-    const Node& input = graph.inputs[i];
-    bound[input.id()] = buffer_from_bytes(device, input.dtype(), input.shape(), result.data[i]);
-  }
-  for (const Node& node : topological_order(graph.outputs)) {
-    if (bound.contains(node.id())) continue;
-    if (node.op() == Op::kVariable) {
-      const int64_t number = random_variable(node, seed);
-      bound[node.id()] =
-          tensor_const(node.dtype(), canonical_bits(node.dtype(), static_cast<uint64_t>(number)));
-      continue;
-    }
-    std::vector<Node> srcs;
-    for (const Node& src : node.srcs())
-      srcs.push_back(bound.at(src.id()));
-    bound[node.id()] = node.op() == Op::kCopy ? tensor_copy(srcs[0], device.number())
-                                              : rebuild_tensor_node(node, srcs);
-  }
+  Binder binder(devices, result.num_crossings);
+  for (size_t i = 0; i < graph.inputs.size(); ++i)
+    binder.bind_input(graph.inputs[i], result.data[i]);
+  for (const Node& node : topological_order(graph.outputs))
+    binder.bind(node);
   for (const Node& output : graph.outputs)
-    result.outputs.push_back(bound.at(output.id()));
+    result.outputs.push_back(binder.bound(output));
   return result;
 }
 
-void lower_case(EngineDevice& device, GraphCase& graph_case, bool check_texts) {
+void lower_case(const DevicePair& devices, GraphCase& graph_case, bool check_texts) {
   CodegenOptions options;
   if (check_texts) {
     check_text(graph_case.graph);
@@ -156,9 +186,15 @@ void lower_case(EngineDevice& device, GraphCase& graph_case, bool check_texts) {
     };
   }
   graph_case.lowered.clear();
+  graph_case.call_devices.clear();
   graph_case.schedule = schedule_graph(
-      graph_case.outputs, {.is_known = {}, .max_arguments = device.target().max_arguments});
-  for (const ScheduledCall& call : graph_case.schedule.calls) {
+      graph_case.outputs, {.is_known = {}, .max_arguments = devices.first.target().max_arguments});
+  const Schedule& schedule = graph_case.schedule;
+  for (const ScheduledCall& call : schedule.calls) {
+    const Node& written = schedule.buffers[static_cast<size_t>(call.buffers[0])].node;
+    Device* const placed = device_of(written);
+    EngineDevice& device = placed == nullptr ? devices.first : engine_device(*placed);
+    graph_case.call_devices.push_back(&device);
     if (call.copy_from >= 0) continue;
     const LinearProgram program = lower_for(device, call.kernel, options);
     append(graph_case.lowered, to_text(call.kernel), to_text(program),
@@ -166,19 +202,23 @@ void lower_case(EngineDevice& device, GraphCase& graph_case, bool check_texts) {
   }
 }
 
-void compile_cases(EngineDevice& device, std::span<GraphCase* const> cases) {
-  std::vector<const Kernel*> kernels;
-  for (const GraphCase* graph_case : cases) {
-    for (const ScheduledCall& call : graph_case->schedule.calls) {
-      if (call.copy_from < 0) kernels.push_back(&call.kernel);
+void compile_cases(const DevicePair& devices, std::span<GraphCase* const> cases) {
+  for (EngineDevice* const device : {&devices.first, &devices.second}) {
+    std::vector<const Kernel*> kernels;
+    for (const GraphCase* graph_case : cases) {
+      const std::vector<ScheduledCall>& calls = graph_case->schedule.calls;
+      for (size_t i = 0; i < calls.size(); ++i) {
+        const bool is_here = calls[i].copy_from < 0 && graph_case->call_devices[i] == device;
+        if (is_here) kernels.push_back(&calls[i].kernel);
+      }
     }
+    RealizeStats stats;
+    find_programs(*device, kernels, stats);
   }
-  RealizeStats stats;
-  find_programs(device, kernels, stats);
 }
 
-Verdict judge_case(EngineDevice& device, GraphCase& graph_case) {
-  realize(graph_case.outputs, &device);
+Verdict judge_case(const DevicePair& devices, GraphCase& graph_case) {
+  realize(graph_case.outputs, &devices.first);
   Verdict verdict;
   const std::vector<OracleValue> expected = expected_values(graph_case);
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -189,21 +229,26 @@ Verdict judge_case(EngineDevice& device, GraphCase& graph_case) {
     verdict.is_telling = verdict.is_telling || is_telling(expected[i]);
     if (comparison.failed == 0 || verdict.kind == Verdict::Kind::kFailed) continue;
     verdict.kind = Verdict::Kind::kFailed;
+    verdict.is_wrong_value = true;
     verdict.text = concat("output ", graph_case.graph.output_names[i], ", ", comparison.failed,
                           " of ", comparison.compared, " wrong: ", comparison.text);
   }
   return verdict;
 }
 
-std::string blame(EngineDevice& device, const TensorGraph& graph, uint64_t seed) {
-  GraphCase graph_case = make_case(device, graph, seed);
+std::string blame(const DevicePair& devices, const TensorGraph& graph, uint64_t seed) {
+  GraphCase graph_case = make_case(devices, graph, seed);
   std::string stage = "schedule";
   const Verdict verdict = guarded([&]() -> Verdict {
-    lower_case(device, graph_case, false);
-    if (!is_right_by(graph_case, run_as_kernel)) return {};
+    lower_case(devices, graph_case, false);
+    const std::vector<ScheduledCall>& calls = graph_case.schedule.calls;
+    const auto run_kernel = [&](size_t call, const auto& buffers) {
+      run_as_kernel(calls[call].kernel, buffers);
+    };
+    if (!is_right_by(graph_case, run_kernel)) return {};
     stage = "codegen";
-    const auto run_program = [&](const auto& call, const auto& buffers) {
-      run_as_program(device, call, buffers);
+    const auto run_program = [&](size_t call, const auto& buffers) {
+      run_as_program(*graph_case.call_devices[call], calls[call].kernel, buffers);
     };
     if (is_right_by(graph_case, run_program)) stage = "renderer, compiler or device";
     return {};
@@ -224,11 +269,11 @@ Verdict guarded(const std::function<Verdict()>& step) {
   }
 }
 
-Verdict check_graph(EngineDevice& device, const TensorGraph& graph, uint64_t seed) {
+Verdict check_graph(const DevicePair& devices, const TensorGraph& graph, uint64_t seed) {
   return guarded([&] {
-    GraphCase graph_case = make_case(device, graph, seed);
-    lower_case(device, graph_case, true);
-    return judge_case(device, graph_case);
+    GraphCase graph_case = make_case(devices, graph, seed);
+    lower_case(devices, graph_case, true);
+    return judge_case(devices, graph_case);
   });
 }
 

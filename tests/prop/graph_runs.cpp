@@ -35,26 +35,28 @@ void print(std::string_view text) {
 }
 
 // The failing graph made small, and what is wrong with it.
-void report(EngineDevice& device, const TensorGraph& graph, uint64_t seed, const Verdict& verdict,
-            const RunOptions& options) {
-  print(concat("FAILED seed ", seed, " on ", device.name(), "\n  ", verdict.text,
+void report(const DevicePair& devices, const TensorGraph& graph, uint64_t seed,
+            const Verdict& verdict, const RunOptions& options) {
+  print(concat("FAILED seed ", seed, " on ", devices.first.name(), "\n  ", verdict.text,
                "\n  repeat: tenon_prop --seed ", seed, "\n"));
   const TensorGraph small = testing::shrink(
       graph,
-      [&](const TensorGraph& candidate) { return is_failed(check_graph(device, candidate, seed)); },
+      [&](const TensorGraph& candidate) {
+        return is_failed(check_graph(devices, candidate, seed));
+      },
       static_cast<int>(options.max_shrink_trials));
-  const Verdict last = check_graph(device, small, seed);
+  const Verdict last = check_graph(devices, small, seed);
   print(concat("  made small (inputs of seed ", seed, "):\n", to_text(small), "  ", last.text,
-               "\n  wrong first: ", blame(device, small, seed), "\n"));
+               "\n  wrong first: ", blame(devices, small, seed), "\n"));
 }
 
 // Compiles all cases at once; if that fails, the ones that fail alone are failures.
-std::map<const GraphCase*, Verdict> compile_batch(EngineDevice& device,
+std::map<const GraphCase*, Verdict> compile_batch(const DevicePair& devices,
                                                   std::span<GraphCase* const> cases) {
   std::map<const GraphCase*, Verdict> failures;
   const auto compile = [&](std::span<GraphCase* const> some) {
     return guarded([&] {
-      compile_cases(device, some);
+      compile_cases(devices, some);
       return Verdict();
     });
   };
@@ -66,13 +68,13 @@ std::map<const GraphCase*, Verdict> compile_batch(EngineDevice& device,
   return failures;
 }
 
-std::vector<Verdict> judge_batch(EngineDevice& device, std::span<GraphCase* const> cases) {
-  const auto failures = compile_batch(device, cases);
+std::vector<Verdict> judge_batch(const DevicePair& devices, std::span<GraphCase* const> cases) {
+  const auto failures = compile_batch(devices, cases);
   std::vector<Verdict> verdicts;
   for (GraphCase* const one : cases) {
     const auto failure = failures.find(one);
     verdicts.push_back(failure != failures.end() ? failure->second : guarded([&] {
-      return judge_case(device, *one);
+      return judge_case(devices, *one);
     }));
   }
   return verdicts;
@@ -81,8 +83,10 @@ std::vector<Verdict> judge_batch(EngineDevice& device, std::span<GraphCase* cons
 // Counts of one property run.
 class Tally {
  public:
-  void add(const TensorGraph& graph, const Verdict& verdict) {
+  void add(const TensorGraph& graph, int64_t num_crossings, const Verdict& verdict) {
     ++graphs_;
+    crossings_ += num_crossings;
+    crossing_graphs_ += num_crossings > 0 ? 1 : 0;
     if (verdict.kind == Verdict::Kind::kRejected) {
       ++rejected_;
       ++reasons_[verdict.text.substr(0, verdict.text.find('\n'))];
@@ -103,7 +107,7 @@ class Tally {
                  elements_, ", excluded ", excluded_, ", failed ", failed_, "\n"));
     for (const auto& [reason, count] : reasons_)
       print(concat("  rejected ", count, " times: ", reason, "\n"));
-    print("variables are bound as constants, copies go to the same device\n");
+    print(concat("copies between devices ", crossings_, " in ", crossing_graphs_, " graphs\n"));
   }
 
   // What the graphs must cover; few of them show only that every op occurs.
@@ -128,7 +132,7 @@ class Tally {
     }
     const int64_t wanted = graphs_ >= 2000 ? 50 : 1;
     for (const OpInfo& info : all_ops()) {
-      if (!has_level(info.op, kTensorLevel)) continue;
+      if (!has_level(info.op, kTensorLevel) || info.op == Op::kVariable) continue;
       const auto found = coverage_.nodes_of_op.find(info.op);
       const int64_t count = found == coverage_.nodes_of_op.end() ? 0 : found->second;
       expect(count >= wanted, concat(info.name, " occurs ", wanted, " times"));
@@ -140,6 +144,8 @@ class Tally {
   testing::GraphCoverage coverage_;
   std::map<std::string, int64_t> reasons_;
   int64_t graphs_ = 0;
+  int64_t crossings_ = 0;
+  int64_t crossing_graphs_ = 0;
   int64_t rejected_ = 0;
   int64_t telling_ = 0;
   int64_t elements_ = 0;
@@ -147,11 +153,24 @@ class Tally {
   int64_t failed_ = 0;
 };
 
+// Random graphs have no variables as long as this holds.
+bool are_variables_refused(const DevicePair& devices) {
+  TensorGraph graph{.name = "variable"};
+  graph.inputs = {tensor_buffer(DType::kI64, Shape{})};
+  graph.input_names = {"x_any"};
+  graph.outputs = {tensor_binary(Op::kAdd, graph.inputs[0], tensor_variable(0, -5, 9))};
+  graph.output_names = {"y"};
+  const Verdict verdict = check_graph(devices, graph, 0);
+  print(concat("a variable: ", verdict.text, "\n"));
+  return verdict.kind == Verdict::Kind::kRejected;
+}
+
 }  // namespace
 
 TensorGraph graph_of_seed(uint64_t seed) {
   testing::RandomGraphOptions options;
   options.integer_valued = seed % 2 == 0;
+  options.has_variables = false;
   if (seed % 20 == 7 || seed % 20 == 12) {  // enough work for several groups in two dimensions
     options.max_elements = 200'000;
     options.max_total = 1'500'000;
@@ -159,7 +178,7 @@ TensorGraph graph_of_seed(uint64_t seed) {
   return testing::random_graph(seed, options);
 }
 
-bool run_property(EngineDevice& device, const RunOptions& options) {
+bool run_property(const DevicePair& devices, const RunOptions& options) {
   const ScopedMemoryChecks checks;
   const int64_t start_ns = now_ns();
   Tally tally;
@@ -167,45 +186,45 @@ bool run_property(EngineDevice& device, const RunOptions& options) {
     std::vector<std::unique_ptr<GraphCase>> cases;
     std::vector<GraphCase*> lowered;
     const int64_t end = std::min(options.count, done + options.batch);
-    const auto settle = [&](const TensorGraph& graph, uint64_t seed, const Verdict& verdict) {
-      tally.add(graph, verdict);
+    const auto settle = [&](const GraphCase& one, const Verdict& verdict) {
+      tally.add(one.graph, one.num_crossings, verdict);
       if (is_failed(verdict) && tally.failed() <= kMaxReports) {
-        report(device, graph, seed, verdict, options);
+        report(devices, one.graph, one.seed, verdict, options);
       }
     };
     for (int64_t i = done; i < end; ++i) {
       const uint64_t seed = options.first_seed + static_cast<uint64_t>(i);
-      const TensorGraph graph = graph_of_seed(seed);
-      auto one = std::make_unique<GraphCase>(make_case(device, graph, seed));
+      auto one = std::make_unique<GraphCase>(make_case(devices, graph_of_seed(seed), seed));
       const Verdict verdict = guarded([&] {
-        lower_case(device, *one, true);
+        lower_case(devices, *one, true);
         return Verdict();
       });
       if (verdict.kind == Verdict::Kind::kPassed) {
         lowered.push_back(one.get());
         cases.push_back(std::move(one));
       } else {
-        settle(graph, seed, verdict);
+        settle(*one, verdict);
       }
     }
-    const std::vector<Verdict> verdicts = judge_batch(device, lowered);
+    const std::vector<Verdict> verdicts = judge_batch(devices, lowered);
     for (size_t i = 0; i < lowered.size(); ++i)
-      settle(lowered[i]->graph, lowered[i]->seed, verdicts[i]);
+      settle(*lowered[i], verdicts[i]);
   }
-  print(concat("device ", device.name(), ", seeds from ", options.first_seed, "\n"));
+  print(concat("device ", devices.first.name(), ", copies to ", devices.second.name(),
+               ", seeds from ", options.first_seed, "\n"));
   tally.print_all();
   print(concat("seconds ", (now_ns() - start_ns) / 1'000'000'000, "\n"));
   const bool is_covered = tally.check_promises();
-  return is_covered && tally.failed() == 0;
+  return are_variables_refused(devices) && is_covered && tally.failed() == 0;
 }
 
-bool run_graph(EngineDevice& device, const TensorGraph& graph, uint64_t seed,
+bool run_graph(const DevicePair& devices, const TensorGraph& graph, uint64_t seed,
                const RunOptions& options) {
   const ScopedMemoryChecks checks;
-  const Verdict verdict = check_graph(device, graph, seed);
+  const Verdict verdict = check_graph(devices, graph, seed);
   if (is_failed(verdict)) {
     print(to_text(graph));
-    report(device, graph, seed, verdict, options);
+    report(devices, graph, seed, verdict, options);
     return false;
   }
   const bool is_rejected = verdict.kind == Verdict::Kind::kRejected;
@@ -213,7 +232,7 @@ bool run_graph(EngineDevice& device, const TensorGraph& graph, uint64_t seed,
   return !is_rejected;
 }
 
-bool hunt_fault(EngineDevice& device, PlantedFault fault, const RunOptions& options) {
+bool hunt_fault(const DevicePair& devices, PlantedFault fault, const RunOptions& options) {
   // Found without the verifier: by values, a crash or an assertion, which the report tells apart.
   // Nothing wrong may stay on the disk.
   const ScopedSetting verify(Setting::kVerifyIr, "0");
@@ -224,18 +243,18 @@ bool hunt_fault(EngineDevice& device, PlantedFault fault, const RunOptions& opti
   std::vector<int64_t> numbers;
   size_t batch = 4;
   const auto found = [&](int64_t number, const Verdict& verdict) {
-    print(concat("found at graph ", number + 1, " (seed ",
-                 options.first_seed + static_cast<uint64_t>(number), ", changed ", num_changed,
-                 "): ", verdict.text.substr(0, 160), "\n"));
+    print(concat("found by ", verdict.is_wrong_value ? "a wrong value" : "an error", " at graph ",
+                 number + 1, " (seed ", options.first_seed + static_cast<uint64_t>(number),
+                 ", changed ", num_changed, "): ", verdict.text.substr(0, 160), "\n"));
     return true;
   };
   for (int64_t i = 0; i < options.count || !pending.empty(); ++i) {
     if (i < options.count) {
       const uint64_t seed = options.first_seed + static_cast<uint64_t>(i);
-      auto one = std::make_unique<GraphCase>(make_case(device, graph_of_seed(seed), seed));
+      auto one = std::make_unique<GraphCase>(make_case(devices, graph_of_seed(seed), seed));
       const auto lower = [&] {
         return guarded([&] {
-          lower_case(device, *one, false);
+          lower_case(devices, *one, false);
           return Verdict();
         });
       };
@@ -257,13 +276,13 @@ bool hunt_fault(EngineDevice& device, PlantedFault fault, const RunOptions& opti
       cases.push_back(one.get());
     print(concat("compiling ", cases.size(), " changed graphs up to graph ",
                  std::min(i + 1, options.count), "\n"));
-    const auto failures = compile_batch(device, cases);
+    const auto failures = compile_batch(devices, cases);
     for (size_t k = 0; k < cases.size(); ++k) {
       print(concat("running graph ", numbers[k] + 1, "\n"));
       const auto failure = failures.find(cases[k]);
       const Verdict verdict = failure != failures.end()
                                   ? failure->second
-                                  : guarded([&] { return judge_case(device, *cases[k]); });
+                                  : guarded([&] { return judge_case(devices, *cases[k]); });
       if (is_failed(verdict)) return found(numbers[k], verdict);
     }
     pending.clear();
@@ -275,13 +294,13 @@ bool hunt_fault(EngineDevice& device, PlantedFault fault, const RunOptions& opti
   return false;
 }
 
-void dump_texts(EngineDevice& device, const std::string& path, const RunOptions& options) {
+void dump_texts(const DevicePair& devices, const std::string& path, const RunOptions& options) {
   std::string text;
   for (int64_t i = 0; i < options.count; ++i) {
     const uint64_t seed = options.first_seed + static_cast<uint64_t>(i);
-    GraphCase one = make_case(device, graph_of_seed(seed), seed);
+    GraphCase one = make_case(devices, graph_of_seed(seed), seed);
     const Verdict verdict = guarded([&] {
-      lower_case(device, one, false);
+      lower_case(devices, one, false);
       return Verdict();
     });
     append(text, "# seed ", seed, "\n", to_text(one.graph), one.lowered, verdict.text, "\n");

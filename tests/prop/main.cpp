@@ -63,9 +63,10 @@ std::vector<PlantedFaultInfo> wanted_faults(const std::string& words) {
 }
 
 bool run_on(const std::string& name, const Arguments& arguments) {
-  EngineDevice& device = engine_device(Device::get(name));
+  const DevicePair devices{engine_device(Device::get(name)),
+                           engine_device(Device::get(arguments.run.second))};
   if (!arguments.dump.empty()) {
-    dump_texts(device, arguments.dump, arguments.run);
+    dump_texts(devices, arguments.dump, arguments.run);
     return true;
   }
   auto fault = PlantedFault::kNone;
@@ -78,14 +79,14 @@ bool run_on(const std::string& name, const Arguments& arguments) {
   if (arguments.seed) {
     const ScopedPlantedFault planted(fault);
     const uint64_t seed = *arguments.seed;
-    return run_graph(device, graph_of_seed(seed), seed, arguments.run);
+    return run_graph(devices, graph_of_seed(seed), seed, arguments.run);
   }
-  if (fault != PlantedFault::kNone) return hunt_fault(device, fault, arguments.run);
+  if (fault != PlantedFault::kNone) return hunt_fault(devices, fault, arguments.run);
   bool is_good = true;
   for (const std::string& file : arguments.files) {
-    is_good = run_graph(device, parse_graph(read_file(file), file), 0, arguments.run) && is_good;
+    is_good = run_graph(devices, parse_graph(read_file(file), file), 0, arguments.run) && is_good;
   }
-  return arguments.files.empty() ? run_property(device, arguments.run) : is_good;
+  return arguments.files.empty() ? run_property(devices, arguments.run) : is_good;
 }
 
 bool run(const Arguments& arguments) {
@@ -116,6 +117,7 @@ int main(int argc, char** argv) {
   app.add_option("--batch", arguments.run.batch, "graphs whose kernels are compiled together");
   app.add_option("--first", arguments.run.first_seed, "seed of the first graph");
   app.add_option("--device", arguments.devices, "in place of all that compute");
+  app.add_option("--second", arguments.run.second, "device that copies go to");
   app.add_option("--seed", arguments.seed, "the graph of this seed only");
   app.add_option("--hunt", arguments.hunt, "plant these faults: all, or names with commas");
   app.add_option("--fault", arguments.fault, "plant this fault in this process");

@@ -40,7 +40,8 @@ Ended run_again(const std::string& words) {
 }
 
 std::string common_words(const std::string& device, const RunOptions& options) {
-  return concat("--device ", device, " --count ", options.count, " --first ", options.first_seed);
+  return concat("--device ", device, " --second ", options.second, " --count ", options.count,
+                " --first ", options.first_seed);
 }
 
 // The last line that starts with the word; else all of the text.
@@ -59,6 +60,8 @@ bool hunt_in_processes(const std::vector<PlantedFaultInfo>& faults, const std::s
   std::vector<std::string> lines(faults.size());
   std::atomic<size_t> next = 0;
   std::atomic<int> survivors = 0;
+  std::atomic<int> crashes = 0;
+  std::atomic<int> wrong_values = 0;
   const auto work = [&] {
     for (size_t i = next++; i < faults.size(); i = next++) {
       const Ended ended =
@@ -66,9 +69,11 @@ bool hunt_in_processes(const std::vector<PlantedFaultInfo>& faults, const std::s
       const bool is_crash = !WIFEXITED(ended.status);
       const bool is_found = is_crash || WEXITSTATUS(ended.status) == 0;
       if (!is_found) ++survivors;
+      if (is_crash) ++crashes;
       const std::string end = is_crash ? concat("found by a crash (signal ", WTERMSIG(ended.status),
                                                 ") while ", last_line(ended.output, "running"))
                                        : last_line(ended.output, is_found ? "found" : "survived");
+      if (end.starts_with("found by a wrong value")) ++wrong_values;
       const std::string line = concat(faults[i].area, " ", faults[i].name, ": ", end, "\n");
       std::cout << line << std::flush;
     }
@@ -80,9 +85,11 @@ bool hunt_in_processes(const std::vector<PlantedFaultInfo>& faults, const std::s
   work();
   for (std::thread& thread : threads)
     thread.join();
-  std::cout << concat("planted ", faults.size(), " faults, found ",
-                      static_cast<int>(faults.size()) - survivors, " within ", options.count,
-                      " graphs\n");
+  const int found = static_cast<int>(faults.size()) - survivors;
+  std::cout << concat("planted ", faults.size(), " faults, found ", found, " within ",
+                      options.count, " graphs: ", wrong_values.load(), " by a wrong value, ",
+                      crashes.load(), " by a crash, ", found - wrong_values - crashes,
+                      " by an error\n");
   return survivors == 0;
 }
 

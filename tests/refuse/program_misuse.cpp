@@ -8,7 +8,7 @@
 
 namespace tenon {
 
-void use_programs(Device& device, const ProgramObject& object,
+void use_programs(DeviceDriver& device, const ProgramObject& object,
                   const std::vector<std::byte>& bytes) {
   Program program(device, object);
   Program parsed(device, parse_program_object(bytes));
@@ -34,6 +34,18 @@ void use_programs(Device& device, const ProgramObject& object,
 #endif
 }
 
+// Both have constructors for derived classes only, so only these can try to copy them.
+#ifdef MISUSE
+struct CopiedDevice : Device {
+  explicit CopiedDevice(const Device& device) : Device(device) {}
+};
+#endif
+#ifdef MISUSE
+struct CopiedDriver : DeviceDriver {
+  explicit CopiedDriver(const DeviceDriver& driver) : DeviceDriver(driver) {}
+};
+#endif
+
 void use_buffers(BufferPool& pool, Device& device, void* address) {
   const Buffer buffer = pool.allocate(20);
   const Buffer same = buffer;  // shares the bytes
@@ -47,9 +59,6 @@ void use_buffers(BufferPool& pool, Device& device, void* address) {
 #endif
 #ifdef MISUSE
   BufferPool copy = pool;
-#endif
-#ifdef MISUSE
-  Device copy = device;
 #endif
 #ifdef MISUSE
   ScopedDefaultDevice scope(device);

@@ -5,8 +5,8 @@
 #include "tenon/base/text.h"
 #include "tenon/ir/linear_text.h"
 #include "tenon/render/c.h"
-#include "tests/render/c_library.h"
-#include "tests/render/c_lint.h"
+#include "tests/render/kernel_library.h"
+#include "tests/render/text_lint.h"
 #include "tests/support/expect_error.h"
 
 namespace tenon::testing {

@@ -10,6 +10,7 @@
 #include "tenon/base/text.h"
 #include "tenon/ir/eval_op.h"
 #include "tests/support/random.h"
+#include "tests/support/spread_estimate.h"
 
 namespace tenon::testing {
 namespace {
@@ -23,7 +24,9 @@ struct Value {
   Shape shape() const { return Shape(node.shape().begin(), node.shape().end()); }
 };
 
-constexpr double kSmall = 15;  // range of the inputs that may be multiplied
+constexpr double kSmall = 15;  // range of the inputs that may be multiplied often
+constexpr int kMaxAttempts = 5;
+constexpr int64_t kAnyStepPercent = 20;  // of steps whatever their result says
 
 // Up to here all integers are values of the dtype.
 double exact_limit(DType dtype) {
@@ -37,11 +40,13 @@ double int_limit(DType dtype) {
 class Generator {
  public:
   Generator(uint64_t seed, const RandomGraphOptions& options)
-      : random_(seed * 2 + (options.integer_valued ? 1 : 0)), options_(options) {}
+      : random_(seed * 2 + (options.integer_valued ? 1 : 0)),
+        options_(options),
+        spread_(options.integer_valued) {}
 
   TensorGraph generate(uint64_t seed) {
     graph_.name = concat(options_.integer_valued ? "int_" : "real_", seed);
-    keep(input(random_shape(), random_dtype()));
+    keep(first_input());
     const int64_t num_steps = random_.between(options_.min_steps, options_.max_steps);
     const int64_t broadcast_step = random_.percent(50) ? random_.below(num_steps) : -1;
     const int64_t triple_step = random_.percent(45) ? random_.below(num_steps) : -1;
@@ -51,7 +56,7 @@ class Generator {
           keep(movement(pool_.back()));
       }
       if (step == broadcast_step) keep(broadcast_back(pick_value()));
-      keep(random_step(pick_value()));
+      telling_step();
     }
     finish();
     return std::move(graph_);
@@ -63,8 +68,39 @@ class Generator {
   }
   Node pool_node() const { return pool_.empty() ? Node() : pool_.back().node; }
 
-  // Mostly the newest, so that chains grow.
-  Value pick_value() { return random_.percent(75) ? pool_.back() : random_.pick_from(pool_); }
+  // Mostly the newest, so that chains grow, or the newest that tells much.
+  Value pick_value() {
+    const int64_t chance = random_.below(100);
+    if (chance >= 70) return random_.pick_from(pool_);
+    if (chance >= 20) {
+      for (size_t i = pool_.size(); i-- > 0;) {
+        if (spread_.is_rich(pool_[i].node)) return pool_[i];
+      }
+      if (graph_.inputs.size() < 4 && random_.percent(40)) return first_input();
+    }
+    return pool_.back();
+  }
+
+  // Mostly a step whose result still tells one element from another; others are taken back.
+  void telling_step() {
+    const size_t num_inputs = graph_.inputs.size();
+    const size_t num_assigned = assigned_.size();
+    const int64_t total = total_;
+    const int64_t num_variables = num_variables_;
+    for (int attempt = 0;; ++attempt) {
+      const Value next = random_step(pick_value());
+      if (attempt == kMaxAttempts || random_.percent(kAnyStepPercent) ||
+          spread_.is_rich(next.node)) {
+        keep(next);
+        return;
+      }
+      graph_.inputs.resize(num_inputs);
+      graph_.input_names.resize(num_inputs);
+      assigned_.resize(num_assigned);
+      total_ = total;
+      num_variables_ = num_variables;
+    }
+  }
 
   bool fits(ShapeView shape) const {
     int64_t count = 1;
@@ -114,19 +150,34 @@ class Generator {
     return shape;
   }
 
-  Value input(const Shape& shape, DType dtype, bool is_wide = false) {
+  // Mostly of a dtype that can tell all elements of the shape apart.
+  Value first_input() {
+    const Shape shape = random_shape();
+    DType dtype = random_dtype();
+    const auto is_wide = [&] {
+      return num_elements(shape) < int64_t{1} << (dtype_bits(dtype) - 1);
+    };
+    for (int attempt = 0; attempt < kMaxAttempts && !is_wide() && !random_.percent(20); ++attempt)
+      dtype = random_dtype();
+    return input(shape, dtype);
+  }
+
+  Value input(const Shape& shape, DType dtype) {
     const size_t number = graph_.inputs.size();
-    double range = is_wide || random_.percent(50) ? wide_range(dtype) : kSmall;
+    const double wide = wide_range(dtype);
+    double range = random_.pick({wide, wide, std::min(wide, 300.0), std::min(wide, kSmall)});
     std::string kind = concat("int", static_cast<int64_t>(range));
     if (is_float(dtype) && !options_.integer_valued) {
       kind = "real";
       range = 2;
-    } else if (!is_float(dtype) && random_.percent(is_wide ? 0 : 50)) {
+    } else if (!is_float(dtype) && random_.percent(50)) {
       kind = "any";
       range = int_limit(dtype);
     }
     graph_.inputs.push_back(tensor_buffer(dtype, shape));
     graph_.input_names.push_back(concat("x", number, "_", kind));
+    const bool has_negatives = is_signed_int(dtype) || is_float(dtype);
+    spread_.set_input(graph_.inputs.back(), kind == "real" ? 1e6 : range * (has_negatives ? 2 : 1));
     return made(graph_.inputs.back(), range);
   }
 
@@ -238,7 +289,7 @@ class Generator {
       return bounded(x);
     }
     const Op op = random_.pick(
-        {Op::kNeg, Op::kAbs, Op::kSqrt, Op::kTrunc, Op::kFloor, Op::kCeil, Op::kRound});
+        {Op::kNeg, Op::kAbs, Op::kSqrt, Op::kSqrt, Op::kTrunc, Op::kFloor, Op::kCeil, Op::kRound});
     if (op == Op::kNeg || op == Op::kAbs) return like(tensor_unary(op, x.node), x);
     if (op == Op::kSqrt) {
       const Node root = tensor_unary(Op::kSqrt, tensor_unary(Op::kAbs, x.node));
@@ -282,15 +333,24 @@ class Generator {
     const bool is_exact = x.is_exact && y.is_exact;
     const bool is_risky = x.is_risky || y.is_risky;
     if (x.dtype() == DType::kBool) {
-      const Op op = random_.pick(
-          {Op::kAnd, Op::kOr, Op::kXor, Op::kMin, Op::kMax, Op::kEq, Op::kNe, Op::kLt, Op::kLe});
+      const Op op = random_.pick({Op::kAnd, Op::kOr, Op::kOr, Op::kXor, Op::kXor, Op::kMin,
+                                  Op::kMax, Op::kEq, Op::kNe, Op::kLt, Op::kLe});
       return made(tensor_binary(op, x.node, y.node), 1, is_exact, is_risky);
     }
     if (is_int(x.dtype())) {
       const Op op = random_.pick(
-          {Op::kAdd, Op::kSub,      Op::kMul,      Op::kDiv,      Op::kMod,      Op::kMod, Op::kShl,
-           Op::kOr,  Op::kFloorDiv, Op::kFloorDiv, Op::kFloorMod, Op::kFloorMod, Op::kMin, Op::kMax,
-           Op::kAnd, Op::kOr,       Op::kXor,      Op::kShl,      Op::kShr,      Op::kShr});
+          {Op::kAdd,      Op::kSub,      Op::kMul,      Op::kDiv,      Op::kDiv,      Op::kMod,
+           Op::kMod,      Op::kMod,      Op::kFloorDiv, Op::kFloorDiv, Op::kFloorDiv, Op::kFloorMod,
+           Op::kFloorMod, Op::kFloorMod, Op::kMin,      Op::kMax,      Op::kAnd,      Op::kAnd,
+           Op::kOr,       Op::kOr,       Op::kOr,       Op::kXor,      Op::kXor,      Op::kXor,
+           Op::kShl,      Op::kShl,      Op::kShr,      Op::kShr});
+      const bool is_cut = op == Op::kDiv || op == Op::kFloorDiv || op == Op::kShl || op == Op::kShr;
+      if (is_cut && random_.percent(60)) {  // else the result is mostly the same
+        const Value few =
+            constant(x.dtype(), static_cast<double>(random_.between(1, 5)), x.shape());
+        return made(tensor_binary(op, x.node, few.node), int_limit(x.dtype()), x.is_exact,
+                    x.is_risky);
+      }
       return made(tensor_binary(op, x.node, y.node), int_limit(x.dtype()), is_exact, is_risky);
     }
     Op op = random_.pick({Op::kAdd, Op::kSub, Op::kMul, Op::kMul, Op::kDiv, Op::kMin, Op::kMax});
@@ -474,7 +534,8 @@ class Generator {
   std::vector<int64_t> random_axes(ShapeView shape) {
     std::vector<int64_t> axes;
     for (int64_t axis = 0; axis < std::ssize(shape); ++axis) {
-      if (random_.percent(45)) axes.push_back(axis);
+      const bool is_one = shape[static_cast<size_t>(axis)] == 1;
+      if (random_.percent(is_one ? 10 : 45)) axes.push_back(axis);
     }
     if (axes.empty() && !shape.empty()) axes.push_back(random_.below(std::ssize(shape)));
     return axes;
@@ -613,19 +674,19 @@ class Generator {
     return like(tensor_assign(assigned_.back(), x.node), x);
   }
 
-  // The newest value, mostly mixed with an input that codes positions, and up to two more values
-  // that no one reads.
+  // The newest value that tells much, and up to two more values that no one reads.
   void finish() {
-    Value last = pool_.back();
-    if (random_.percent(94)) last = coded(last);
-    add_output(last.node);
+    const auto rich = std::find_if(pool_.rbegin(), pool_.rend(), [&](const Value& value) {
+      return value.node.op() != Op::kBuffer && spread_.is_rich(value.node);
+    });
+    add_output(rich == pool_.rend() ? pool_.back().node : rich->node);
     std::vector<Node> used;
     for (const Node& node : topological_order(graph_.outputs))
       used.push_back(node);
     for (size_t i = pool_.size(); i-- > 0 && graph_.outputs.size() < 3;) {
       const Node& node = pool_[i].node;
       const bool is_used = std::ranges::find(used, node) != used.end();
-      if (!is_used && node.op() != Op::kBuffer && random_.percent(40)) add_output(node);
+      if (!is_used && node.op() != Op::kBuffer && random_.percent(60)) add_output(node);
     }
   }
 
@@ -634,27 +695,12 @@ class Generator {
     graph_.outputs.push_back(node);
   }
 
-  Value coded(Value x) {
-    DType dtype = x.dtype() == DType::kF64 ? DType::kF64 : DType::kF32;
-    if (!is_float(x.dtype())) dtype = random_.pick({DType::kI32, DType::kI64, DType::kI32});
-    if (dtype != x.dtype()) {
-      x = made(tensor_cast(x.node, dtype), x.max_abs, x.is_exact, x.is_risky);
-    }
-    if (is_float(dtype) && x.max_abs > 1000) {
-      const Node low = tensor_binary(Op::kMax, x.node, constant(dtype, -900, x.shape()).node);
-      x = made(tensor_binary(Op::kMin, low, constant(dtype, 900, x.shape()).node), 900, x.is_exact,
-               x.is_risky);
-    }
-    const Value code = input(x.shape(), dtype, true);
-    return made(tensor_binary(Op::kAdd, x.node, code.node), x.max_abs + code.max_abs, x.is_exact,
-                x.is_risky);
-  }
-
   Random random_;
   const RandomGraphOptions& options_;
   TensorGraph graph_;
   std::vector<Value> pool_;
   std::vector<Node> assigned_;
+  SpreadEstimate spread_;
   int64_t total_ = 0;
   int64_t num_variables_ = 0;
 };
@@ -687,9 +733,13 @@ std::vector<std::vector<std::byte>> random_inputs(const TensorGraph& graph, uint
     const auto size_bytes = static_cast<size_t>(dtype_size_bytes(dtype));
     const int64_t range = range_in_name(graph.input_names[number]);
     const uint64_t start = random.next() >> 20;
+    // Primes: neighbours differ, no short period, differences of inputs are not the same
+    // everywhere.
+    static constexpr uint64_t kSteps[] = {7919, 104'729, 1'000'003, 6'700'417, 15'485'863, 29'423};
+    const uint64_t step = kSteps[number % std::size(kSteps)];
     std::vector<std::byte> bytes(count * size_bytes);
     for (uint64_t i = 0; i < count; ++i) {
-      const uint64_t code = start + i * 7919;  // a prime: neighbours differ, no short period
+      const uint64_t code = start + i * step;
       uint64_t bits = code * 0x9e3779b97f4a7c15U;
       if (range > 0) {
         const auto low = is_unsigned_int(dtype) || dtype == DType::kBool ? 0 : -range;

@@ -22,9 +22,9 @@ struct RandomGraphOptions {
   int max_steps = 11;
   int64_t max_elements = 8000;  ///< of one node
   int64_t max_total = 100'000;  ///< of all nodes together
-  bool has_variables = true;
-  bool has_assigns = true;  ///< at most one a buffer
-  bool has_copies = true;   ///< to device 0
+  bool has_variables = true;    ///< no device takes them yet; the oracle and the texts do
+  bool has_assigns = true;      ///< at most one a buffer
+  bool has_copies = true;       ///< to device 0; who runs them chooses the devices
   /// Of inputs and casts; repeated: more often.
   std::vector<DType> dtypes = common_dtypes();
 };

@@ -1,37 +1,45 @@
-// Random kernels (2a) and random legal Plans for them, from a seed: what the tests of passes, of
-// renderers and of devices run. Values are small integers in every dtype, so results are exact in
-// any order. SPDX-License-Identifier: MIT
+// Random kernels (2a) from a seed, and memory to run them in: what the tests of passes, of
+// renderers and of devices run. Floats hold integers that stay exact in every step, so all results
+// are the same bits in any order. Plans for them: random_plan.h. SPDX-License-Identifier: MIT
 
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <random>
+#include <map>
 #include <string>
 #include <vector>
 
-#include "tenon/codegen/plan.h"
 #include "tenon/ir/eval_kernel.h"
 #include "tenon/ir/kernel.h"
 #include "tenon/types/signature.h"
 
 namespace tenon::test {
 
-struct RandomKernel {
-  Kernel kernel;
-  bool has_reduce = false;
-  bool has_gate = false;
-  bool has_row_reduce = false;  ///< a tmp read at other places than the root's point
+/// One to three inputs and up to three intermediates of any dtypes; arithmetic, integer division,
+/// bits, shifts, casts and comparisons; reductions over one or two axes; gated loads, loads at
+/// loaded indices, guards. Half of them have few loops.
+Kernel random_kernel(uint64_t seed);
+
+/// Which things kernels have, counted by kernel.
+class KernelTally {
+ public:
+  /// `kernel` as it comes from random_kernel.
+  void add(const Kernel& kernel);
+  int num_kernels() const { return num_kernels_; }
+  /// "1000 kernels; with a reduce 61 %, ..."
+  std::string to_text() const;
+  /// Of num_kernels(), in percent.
+  int share(const std::string& feature) const;
+
+ private:
+  int num_kernels_ = 0;
+  std::map<std::string, int> counts_;
 };
 
-RandomKernel random_kernel(uint64_t seed);
-
-/// A legal plan with random loop orders, splits, dealing over groups and places of producers.
-/// `kernel` is after split_root.
-Plan random_plan(const Kernel& kernel, const Target& target, std::mt19937_64& random);
-
-/// Memory for each parameter of a kernel, aligned as devices align it: inputs position-coded small
-/// integers, outputs poisoned, both between guard zones.
+/// Memory for each parameter of a kernel, aligned as devices align it: inputs position-coded (small
+/// integers, or all values of the dtype if the name starts with "w"), outputs poisoned, both
+/// between guard zones.
 class KernelMemory {
  public:
   KernelMemory(const Kernel& kernel, uint64_t seed);

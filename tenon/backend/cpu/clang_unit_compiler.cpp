@@ -8,9 +8,8 @@
 
 #include "tenon/backend/cpu/clang_compiler.h"
 #include "tenon/backend/cpu/cpu_target.h"
-#include "tenon/backend/cpu/spawn.h"
+#include "tenon/backend/cpu/disassemble.h"
 #include "tenon/base/error.h"
-#include "tenon/base/file.h"
 #include "tenon/base/text.h"
 #include "tenon/engine/program_store.h"
 #include "tenon/render/c.h"
@@ -59,23 +58,7 @@ class ClangUnitCompiler final : public Compiler {
 
   std::string disassemble(std::span<const std::byte> object,
                           std::string_view symbol) const override {
-    std::optional<std::string> tool = find_program(concat("llvm-objdump-", clang_.major_version));
-    if (!tool) tool = find_program("llvm-objdump");
-    TENON_CHECK(tool, ErrorCode::kNotFound, "disassembling '", symbol, "': no llvm-objdump-",
-                clang_.major_version, " on PATH. Install it (apt-get install llvm-",
-                clang_.major_version, ")");
-    const std::vector<std::string> argv = {*tool,
-                                           "-d",
-                                           "--no-show-raw-insn",
-                                           "--x86-asm-syntax=intel",
-                                           concat("--disassemble-symbols=", symbol),
-                                           "-"};
-    const std::string_view input(reinterpret_cast<const char*>(object.data()), object.size());
-    SpawnResult result = run_tool(argv, input);
-    TENON_CHECK(result.exit_code <= 0, ErrorCode::kCompileFailed, "disassembling '", symbol,
-                "' with '", *tool, "' failed (exit ", result.exit_code,
-                "): ", trim(std::string_view(result.errors)));
-    return std::move(result.output);
+    return disassemble_object(object, symbol, clang_.major_version);
   }
 
  private:

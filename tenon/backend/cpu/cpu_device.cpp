@@ -13,6 +13,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "tenon/backend/cpu/clang_unit_compiler.h"
@@ -36,28 +37,36 @@ int64_t physical_bytes() {
   return bytes > 0 ? bytes : int64_t{1} << 40;
 }
 
+/// Counts what it has given away, since the system promises more than it has and ends the process
+/// when that is touched.
 class HostAllocator final : public Allocator {
  public:
+  explicit HostAllocator(int64_t max_bytes) : max_bytes_(max_bytes) {}
+
   void* allocate(int64_t size_bytes) override {
-    constexpr int64_t kHugePage = int64_t{2} << 20;
-    const int64_t available = physical_bytes();
-    // The system would promise more than it has and end the process when it is touched.
+    const int64_t taken = taken_bytes(size_bytes);
+    const int64_t used = used_bytes_.fetch_add(taken);
     void* address = nullptr;
-    const bool is_large = size_bytes >= 2 * kHugePage && !kAddressSanitizer;
-    const int64_t alignment = is_large ? kHugePage : kBufferAlignBytes;
-    const int64_t taken = is_large ? round_up(size_bytes, kHugePage) : size_bytes;
     const bool is_refused =
-        size_bytes > available ||
-        posix_memalign(&address, static_cast<size_t>(alignment), static_cast<size_t>(taken)) != 0;
-    if (is_refused) address = nullptr;
-    TENON_CHECK(address != nullptr, ErrorCode::kOutOfMemory,
-                "CPU: ", format_bytes(static_cast<uint64_t>(size_bytes)),
-                " are not to be had; the machine has ",
-                format_bytes(static_cast<uint64_t>(available)));
-    if (is_large) madvise(address, static_cast<size_t>(size_bytes), MADV_HUGEPAGE);  // a wish
+        taken > max_bytes_ - used ||
+        posix_memalign(&address,
+                       static_cast<size_t>(is_large(size_bytes) ? kHugePage : kBufferAlignBytes),
+                       static_cast<size_t>(taken)) != 0;
+    if (is_refused) {
+      used_bytes_ -= taken;
+      fail(ErrorCode::kOutOfMemory, "CPU: ", format_bytes(static_cast<uint64_t>(size_bytes)),
+           " are not to be had; ", format_bytes(static_cast<uint64_t>(used)),
+           " are in use or cached, the limit is ", format_bytes(static_cast<uint64_t>(max_bytes_)));
+    }
+    if (is_large(size_bytes)) {
+      madvise(address, static_cast<size_t>(size_bytes), MADV_HUGEPAGE);  // a wish
+    }
     return address;
   }
-  void free(void* address, int64_t) noexcept override { std::free(address); }
+  void free(void* address, int64_t size_bytes) noexcept override {
+    std::free(address);
+    used_bytes_ -= taken_bytes(size_bytes);
+  }
   void copy_in(void* dst, std::span<const std::byte> src) override {
     std::memcpy(dst, src.data(), src.size());
   }
@@ -71,6 +80,19 @@ class HostAllocator final : public Allocator {
   void allow(void* address, int64_t size_bytes) noexcept override {
     ASAN_UNPOISON_MEMORY_REGION(address, static_cast<size_t>(size_bytes));
   }
+
+ private:
+  static constexpr int64_t kHugePage = int64_t{2} << 20;
+
+  static bool is_large(int64_t size_bytes) {
+    return size_bytes >= 2 * kHugePage && !kAddressSanitizer;
+  }
+  static int64_t taken_bytes(int64_t size_bytes) {
+    return round_up(size_bytes, is_large(size_bytes) ? kHugePage : kBufferAlignBytes);
+  }
+
+  const int64_t max_bytes_;
+  std::atomic<int64_t> used_bytes_ = 0;
 };
 
 /// Group memory of the calling thread, grown and kept. Belongs to the thread and not to a worker
@@ -160,7 +182,8 @@ class CpuProgram final : public LoadedProgram {
 
 class CpuDevice final : public DeviceDriver {
  public:
-  CpuDevice(int index, Target target) : name_(concat("CPU:", index)), target_(std::move(target)) {}
+  CpuDevice(int index, Target target, int64_t max_bytes)
+      : name_(concat("CPU:", index)), target_(std::move(target)), allocator_(max_bytes) {}
 
   const std::string& name() const override { return name_; }
   const Target& target() const override { return target_; }
@@ -196,12 +219,12 @@ class CpuDevice final : public DeviceDriver {
   std::shared_ptr<const LoadedObject> load_image(const ProgramObject& object) {
     const Hash128 key = hash128(std::span<const std::byte>(object.payload));
     const std::lock_guard lock(mutex_);
-    std::weak_ptr<const LoadedObject>& known = images_[key];
-    std::shared_ptr<const LoadedObject> image = known.lock();
-    if (image == nullptr) {
-      image = std::make_shared<const LoadedObject>(load_object(object.payload, object.entry));
-      known = image;
+    if (const auto known = images_.find(key); known != images_.end()) {
+      if (std::shared_ptr<const LoadedObject> image = known->second.lock()) return image;
     }
+    std::erase_if(images_, [](const auto& item) { return item.second.expired(); });
+    auto image = std::make_shared<const LoadedObject>(load_object(object.payload, object.entry));
+    images_[key] = image;
     return image;
   }
 
@@ -214,13 +237,14 @@ class CpuDevice final : public DeviceDriver {
 
 }  // namespace
 
-std::unique_ptr<DeviceDriver> open_cpu_device(int index, const Target& target) {
+std::unique_ptr<DeviceDriver> open_cpu_device(int index, const Target& target,
+                                              std::optional<int64_t> max_bytes) {
   const CpuFeatureSet wanted = features_of(target);
   const CpuFeatureSet here = host_cpu_features();
   TENON_CHECK(here.has_all(wanted), ErrorCode::kUnsupported, "this CPU lacks ",
               join(wanted.missing_in(here), ", "),
               ", so it cannot run such programs. Leave them out of ARCH, or compile with DEV=NULL");
-  return std::make_unique<CpuDevice>(index, target);
+  return std::make_unique<CpuDevice>(index, target, max_bytes.value_or(physical_bytes()));
 }
 
 }  // namespace tenon::cpu

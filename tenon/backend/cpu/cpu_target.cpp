@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tenon/backend/cpu/sanitizer.h"
 #include "tenon/backend/cpu/thread_pool.h"
 #include "tenon/base/error.h"
 #include "tenon/base/text.h"
@@ -52,8 +53,10 @@ Target make_target(const CpuFeatureSet& features, int64_t local_bytes, int threa
 }
 
 Target target_of_arch(std::string_view arch) {
-  return make_target(parse_cpu_arch(arch),
-                     local_bytes_of(read_cache_sizes(), num_available_cores()),
+  CpuFeatureSet features = parse_cpu_arch(arch);
+  // The thread sanitizer does not see accesses wider than 16 bytes, nor masked instructions.
+  if (kThreadSanitizer && (arch.empty() || arch == "native")) features.remove(CpuFeature::kAvx);
+  return make_target(features, local_bytes_of(read_cache_sizes(), num_available_cores()),
                      ThreadPool::shared().num_workers());
 }
 

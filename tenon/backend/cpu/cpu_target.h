@@ -13,7 +13,8 @@ namespace tenon::cpu {
 /// `local_bytes` is the group memory of one worker, `threads` how many workers there are.
 Target make_target(const CpuFeatureSet& features, int64_t local_bytes, int threads);
 
-/// Target of the ARCH field of a device name, with this machine's caches and workers.
+/// Target of the ARCH field of a device name, with this machine's caches and workers. In builds
+/// with the thread sanitizer this machine has no AVX.
 Target target_of_arch(std::string_view arch);
 
 /// The instruction sets of such a Target. Throws kInvalidArgument for another arch's.

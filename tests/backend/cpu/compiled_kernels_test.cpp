@@ -1,6 +1,6 @@
-// Random kernels x random legal Plans, compiled by clang many to a unit for three levels of the
-// CPU, loaded, and run by thread pools of one, two and three workers: bit for bit what eval_kernel
-// says. SPDX-License-Identifier: MIT
+// Random kernels under chosen, reordered and random Plans, compiled by clang many to a unit for
+// three levels of the CPU, loaded, and run by thread pools of one, two and three workers: bit for
+// bit what eval_kernel says. SPDX-License-Identifier: MIT
 
 #include <gtest/gtest.h>
 
@@ -10,6 +10,7 @@
 
 #include "tenon/backend/cpu/clang_unit_compiler.h"
 #include "tenon/backend/cpu/cpu_target.h"
+#include "tenon/backend/cpu/llvm_unit_compiler.h"
 #include "tenon/backend/cpu/object_loader.h"
 #include "tenon/backend/cpu/sanitizer.h"
 #include "tenon/backend/cpu/thread_pool.h"
@@ -20,15 +21,15 @@
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/linear_text.h"
 #include "tenon/render/c.h"
+#include "tenon/render/llvm.h"
 #include "tests/support/random_kernel.h"
+#include "tests/support/random_plan.h"
 
 namespace tenon::cpu {
 namespace {
 
 using test::KernelMemory;
 using test::random_kernel;
-using test::random_plan;
-using test::RandomKernel;
 
 constexpr size_t kUnitKernels = 40;  // in one compiler call
 constexpr int kMaxWorkers = 3;
@@ -39,36 +40,32 @@ struct Case {
   Kernel kernel;
   Plan plan;
   LinearProgram program;
-  KernelSource source;
+  KernelSource source;  ///< of the renderer that is next
+};
+
+/// A renderer with its compiler.
+struct Way {
+  const Renderer* renderer;
+  std::unique_ptr<Compiler> compiler;
 };
 
 struct Coverage {
-  int kernels = 0;
+  test::KernelTally kernels;
+  int programs = 0;
   int launches = 0;
-  int with_reduce = 0;
-  int with_gate = 0;
-  int with_several_comps = 0;
   int with_several_groups = 0;
+  int with_every_order = 0;
 };
 
-Case make_case(uint64_t seed, size_t number, const Target& target, Coverage& coverage) {
-  const RandomKernel random = random_kernel(seed);
-  Case result{
-      .seed = seed, .kernel = split_root(random.kernel), .plan = {}, .program = {}, .source = {}};
-  std::mt19937_64 generator(seed + 99);
-  result.plan = seed % 4 == 0 ? choose_plan(result.kernel, target)
-                              : random_plan(result.kernel, target, generator);
+Case make_case(const Kernel& kernel, const Plan& plan, uint64_t seed, size_t number,
+               const Target& target, Coverage& coverage) {
+  Case result{.seed = seed, .kernel = kernel, .plan = plan, .program = {}, .source = {}};
   result.program = lower_kernel(result.kernel, target, {.verify = true, .plan = result.plan});
   result.program.name = concat("random_", number);
-  RenderedSource rendered = c_renderer().render(result.program, target);
-  result.source = {.name = std::move(rendered.entry), .text = std::move(rendered.text)};
-  ++coverage.kernels;
-  coverage.with_reduce += random.has_reduce ? 1 : 0;
-  coverage.with_gate += random.has_gate ? 1 : 0;
-  coverage.with_several_comps += result.kernel.body.size() > 1 ? 1 : 0;
   int64_t groups = 1;
   for (const int64_t extent : result.program.grid)
     groups *= extent;
+  ++coverage.programs;
   coverage.with_several_groups += groups > 1 ? 1 : 0;
   return result;
 }
@@ -107,12 +104,15 @@ void run(const Case& item, CpuKernelFunction function, KernelMemory& memory, Thr
   pool.run(groups, body);
 }
 
-void check_unit(std::span<const Case> cases, const Compiler& compiler,
+void check_unit(std::span<Case> cases, const Way& way, const Target& target,
                 std::span<const std::unique_ptr<ThreadPool>> pools, Coverage& coverage) {
   std::vector<KernelSource> sources;
-  for (const Case& item : cases)
+  for (Case& item : cases) {
+    RenderedSource rendered = way.renderer->render(item.program, target);
+    item.source = {.name = std::move(rendered.entry), .text = std::move(rendered.text)};
     sources.push_back(item.source);
-  const CompiledObject object = compiler.compile(sources);
+  }
+  const CompiledObject object = way.compiler->compile(sources);
   const LoadedObject loaded = load_object(object.bytes, "random kernels");
   for (size_t i = 0; i < cases.size(); ++i) {
     const Case& item = cases[i];
@@ -126,57 +126,73 @@ void check_unit(std::span<const Case> cases, const Compiler& compiler,
       run(item, function, memory, *pool);
       ++coverage.launches;
       ASSERT_TRUE(memory.outputs() == expected && memory.guard_finding().empty())
-          << "seed " << item.seed << ", " << pool->num_workers() << " workers; "
-          << memory.guard_finding() << "\n"
+          << way.renderer->name() << ", seed " << item.seed << ", " << pool->num_workers()
+          << " workers; " << memory.guard_finding() << "\n"
           << to_text(item.kernel) << to_text(item.plan, item.kernel) << to_text(item.program)
           << item.source.text;
     }
   }
 }
 
-void check_level(const std::string& arch, int num_kernels) {
+/// With `all_plans` each kernel is run under every plan of many_plans, else under one of them.
+void check_level(const std::string& arch, int num_kernels, bool all_plans) {
   const CpuFeatureSet wanted = parse_cpu_arch(arch);
   if (!host_cpu_features().has_all(wanted)) {
     GTEST_SKIP() << "this CPU lacks a part of " << arch;
   }
-  if (const auto reason = why_no_clang()) GTEST_SKIP() << *reason;
   const Target target = target_of_arch(arch);
-  const std::unique_ptr<Compiler> compiler = make_clang_compiler(target);
+  std::vector<Way> ways;
+  if (!why_no_clang()) ways.push_back({&c_renderer(), make_clang_compiler(target)});
+  if (!why_no_llvm()) ways.push_back({&llvm_renderer(), make_llvm_compiler(target)});
+  if (ways.empty()) GTEST_SKIP() << *why_no_clang() << "; " << *why_no_llvm();
   std::vector<std::unique_ptr<ThreadPool>> pools;
   for (int workers = 1; workers <= kMaxWorkers; ++workers)
     pools.push_back(std::make_unique<ThreadPool>(workers));
   Coverage coverage;
   const auto first = static_cast<uint64_t>(setting_int(Setting::kSeed)) * 1000;
+  const uint64_t end = first + static_cast<uint64_t>(num_kernels);
   std::vector<Case> unit;
-  for (int i = 0; i < num_kernels && !::testing::Test::HasFatalFailure(); ++i) {
-    unit.push_back(make_case(first + static_cast<uint64_t>(i), unit.size(), target, coverage));
-    if (unit.size() < kUnitKernels && i + 1 < num_kernels) continue;
-    check_unit(unit, *compiler, pools, coverage);
+  for (uint64_t seed = first; seed < end && !::testing::Test::HasFatalFailure(); ++seed) {
+    const Kernel random = random_kernel(seed);
+    coverage.kernels.add(random);
+    const Kernel kernel = split_root(random);
+    test::ManyPlans many = test::many_plans(kernel, target, seed);
+    coverage.with_every_order += many.has_every_order ? 1 : 0;
+    // The last ones are random: with groups and splits.
+    if (!all_plans)
+      many.plans = {seed % 3 == 0 ? many.plans[seed % many.plans.size()] : many.plans.back()};
+    for (const Plan& plan : many.plans)
+      unit.push_back(make_case(kernel, plan, seed, unit.size(), target, coverage));
+    if (unit.size() < kUnitKernels && seed + 1 < end) continue;
+    for (const Way& way : ways)
+      check_unit(unit, way, target, pools, coverage);
     unit.clear();
   }
-  std::printf(
-      "%s: %d compiled kernels, %d launches; with a reduce %d %%, a gate %d %%, several comps "
-      "%d %%, several groups %d %%\n",
-      arch.c_str(), coverage.kernels, coverage.launches, coverage.with_reduce * 100 / num_kernels,
-      coverage.with_gate * 100 / num_kernels, coverage.with_several_comps * 100 / num_kernels,
-      coverage.with_several_groups * 100 / num_kernels);
-  for (const int count : {coverage.with_reduce, coverage.with_gate, coverage.with_several_comps,
-                          coverage.with_several_groups}) {
-    EXPECT_GE(count * 10, num_kernels * 3);
-  }
+  if (all_plans) std::printf("kernels with every order: %d\n", coverage.with_every_order);
+  std::printf("%s: %d programs, %d launches, %d %% with several groups, of %s", arch.c_str(),
+              coverage.programs, coverage.launches,
+              coverage.with_several_groups * 100 / coverage.programs,
+              coverage.kernels.to_text().c_str());
+  for (const char* feature : {"a reduce", "a gate", "several comps", "a cast", "a division"})
+    EXPECT_GE(coverage.kernels.share(feature), 30) << feature;
+  EXPECT_GE(coverage.with_several_groups * 10, coverage.programs);
 }
 
-// The long property run repeats these with 20 seeds.
 constexpr int kNumKernels = kSanitizerBuild ? 80 : 200;
 
 TEST(CompiledKernels, EqualTheirMeaningHere) {
-  check_level("native", kNumKernels);
+  check_level("native", kNumKernels, false);
 }
 TEST(CompiledKernels, EqualTheirMeaningWithAvx2) {
-  check_level("x86_64,avx2,fma,f16c", kNumKernels);
+  check_level("x86_64,avx2,fma,f16c", kNumKernels, false);
 }
 TEST(CompiledKernels, EqualTheirMeaningOnBaseline) {
-  check_level("x86_64", kNumKernels);
+  check_level("x86_64", kNumKernels, false);
+}
+// The long run of tools/check_all.sh prop:
+//   compiled_kernels_test --gtest_also_run_disabled_tests --gtest_filter='*Thousand*'
+TEST(CompiledKernels, DISABLED_ThousandEqualTheirMeaning) {
+  check_level("native", 1000, true);
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ TEST(CpuTarget, DeviceMemoryIsAlignedAndBounded) {
     allocator.free(address, size);
   }
   EXPECT_ERROR(allocator.allocate(int64_t{1} << 50), ErrorCode::kOutOfMemory, "1.0 PiB",
-               "the machine has");
+               "the limit is");
 }
 
 }  // namespace

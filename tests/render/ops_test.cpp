@@ -1,4 +1,4 @@
-// Every elementwise op and cast of the C renderer, scalars and vectors, with operands from memory
+// Every elementwise op and cast of the renderers, scalars and vectors, with operands from memory
 // and as constants, against ir/eval_op on special values. One compiler run per level of the CPU.
 // SPDX-License-Identifier: MIT
 #include <gtest/gtest.h>
@@ -8,9 +8,8 @@
 
 #include "tenon/base/text.h"
 #include "tenon/ir/eval_op.h"
-#include "tenon/render/c.h"
-#include "tests/render/c_library.h"
-#include "tests/render/c_lint.h"
+#include "tests/render/kernel_library.h"
+#include "tests/render/text_lint.h"
 
 namespace tenon::testing {
 namespace {
@@ -202,11 +201,11 @@ LinearProgram constants_program(DType dtype, int lanes, size_t count, const Targ
   return program;
 }
 
-class COps : public ::testing::TestWithParam<size_t> {
+class Ops : public ::testing::TestWithParam<RendererCase> {
  protected:
-  const CpuLevel& level() const { return cpu_levels()[GetParam()]; }
+  const CpuLevel& level() const { return *GetParam().level; }
   void SetUp() override {
-    if (!has_clang()) GTEST_SKIP() << "no clang-22 here";
+    if (const auto why = why_not_compiled(*GetParam().renderer)) GTEST_SKIP() << *why;
   }
 };
 
@@ -218,18 +217,18 @@ std::vector<DType> computed_dtypes(const Target& target) {
   return dtypes;
 }
 
-TEST_P(COps, EveryOpHasTheBitsOfEvalOp) {
+TEST_P(Ops, EveryOpHasTheBitsOfEvalOp) {
   std::vector<RenderedSource> sources;
   for (const DType dtype : computed_dtypes(level().target)) {
     const size_t count = Inputs(dtype).a.size();
     for (const int lanes : kWidths) {
-      sources.push_back(c_renderer().render(all_ops_program(dtype, lanes, count, level().target),
-                                            level().target));
+      sources.push_back(GetParam().renderer->render(
+          all_ops_program(dtype, lanes, count, level().target), level().target));
     }
   }
-  const CLibrary library(sources, level());
+  const KernelLibrary library(sources, GetParam());
   ASSERT_EQ(library.problems(), "") << library.text().substr(0, 20000);
-  EXPECT_EQ(lint_c(library.text()), std::vector<std::string>{});
+  EXPECT_EQ(lint_text(*GetParam().renderer, library.text()), std::vector<std::string>{});
   if (!level().is_here) GTEST_SKIP() << "compiled only: this machine has no " << level().name;
   size_t source = 0;
   for (const DType dtype : computed_dtypes(level().target)) {
@@ -269,18 +268,18 @@ TEST_P(COps, EveryOpHasTheBitsOfEvalOp) {
   }
 }
 
-TEST_P(COps, EveryCastHasTheBitsOfEvalCast) {
+TEST_P(Ops, EveryCastHasTheBitsOfEvalCast) {
   std::vector<RenderedSource> sources;
   for (const DType from : storage_dtypes()) {
     const size_t count = (special_values(from).size() + 47) / 48 * 48;
     for (const int lanes : kWidths) {
-      sources.push_back(
-          c_renderer().render(casts_program(from, lanes, count, level().target), level().target));
+      sources.push_back(GetParam().renderer->render(
+          casts_program(from, lanes, count, level().target), level().target));
     }
   }
-  const CLibrary library(sources, level());
+  const KernelLibrary library(sources, GetParam());
   ASSERT_EQ(library.problems(), "") << library.text().substr(0, 20000);
-  EXPECT_EQ(lint_c(library.text()), std::vector<std::string>{});
+  EXPECT_EQ(lint_text(*GetParam().renderer, library.text()), std::vector<std::string>{});
   if (!level().is_here) GTEST_SKIP() << "compiled only: this machine has no " << level().name;
   size_t source = 0;
   for (const DType from : storage_dtypes()) {
@@ -314,7 +313,7 @@ TEST_P(COps, EveryCastHasTheBitsOfEvalCast) {
   }
 }
 
-TEST_P(COps, ConstantOperandsMeanTheSame) {
+TEST_P(Ops, ConstantOperandsMeanTheSame) {
   if (level().name == "avx2") GTEST_SKIP() << "constants meet the compiler alike at each level";
   std::vector<RenderedSource> sources;
   std::map<DType, std::vector<uint64_t>> constants;
@@ -330,14 +329,14 @@ TEST_P(COps, ConstantOperandsMeanTheSame) {
     }
     const size_t count = (values.size() + 47) / 48 * 48;
     for (const int lanes : {1, 4}) {
-      sources.push_back(c_renderer().render(
+      sources.push_back(GetParam().renderer->render(
           constants_program(dtype, lanes, count, level().target, constants[dtype]),
           level().target));
     }
   }
-  const CLibrary library(sources, level());
+  const KernelLibrary library(sources, GetParam());
   ASSERT_EQ(library.problems(), "") << library.text().substr(0, 20000);
-  EXPECT_EQ(lint_c(library.text()), std::vector<std::string>{});
+  EXPECT_EQ(lint_text(*GetParam().renderer, library.text()), std::vector<std::string>{});
   if (!level().is_here) GTEST_SKIP() << "compiled only: this machine has no " << level().name;
   size_t source = 0;
   for (const DType dtype : computed_dtypes(level().target)) {
@@ -372,8 +371,8 @@ TEST_P(COps, ConstantOperandsMeanTheSame) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, COps, ::testing::Range<size_t>(0, cpu_levels().size()),
-                         [](const auto& test) { return cpu_levels()[test.param].name; });
+INSTANTIATE_TEST_SUITE_P(Renderers, Ops, ::testing::ValuesIn(renderer_cases()),
+                         [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace tenon::testing

@@ -1,14 +1,17 @@
-// Compiles rendered C with clang-22 as backend/cpu does, loads it, and runs kernels on host memory.
-// For the tests of render/. SPDX-License-Identifier: MIT
+// Compiles rendered text as backend/cpu does (C with clang-22, LLVM IR with libLLVM), loads it, and
+// runs kernels on host memory. For the tests of render/. SPDX-License-Identifier: MIT
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <ostream>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "tenon/backend/cpu/object_loader.h"
 #include "tenon/ir/linear.h"
 #include "tenon/render/c.h"
 #include "tests/support/temp_folder.h"
@@ -18,7 +21,8 @@ namespace tenon::testing {
 /// One set of instruction sets: what the text is rendered for and compiled with.
 struct CpuLevel {
   std::string name;
-  std::string flags;
+  std::string flags;      ///< of clang
+  std::string features;   ///< the same for LLVM, as in DEV
   bool has_avx2 = false;  ///< with fma and f16c
   bool is_here = false;   ///< this machine can run it
   Target target;
@@ -27,14 +31,27 @@ struct CpuLevel {
 const std::vector<CpuLevel>& cpu_levels();
 bool has_clang();
 
+/// A renderer at a level, as the parameter of tests.
+struct RendererCase {
+  const Renderer* renderer;
+  const CpuLevel* level;
+  std::string name;  ///< "CLANG_avx2"
+
+  friend void PrintTo(const RendererCase& item, std::ostream* out) { *out << item.name; }
+};
+/// Each renderer at each level.
+const std::vector<RendererCase>& renderer_cases();
+/// Why texts of this renderer cannot be compiled here, or nothing.
+std::optional<std::string> why_not_compiled(const Renderer& renderer);
+
 /// The unit of several kernels, compiled and loaded. `problems` holds what must not be there:
 /// compiler warnings, undefined symbols, writable data.
-class CLibrary {
+class KernelLibrary {
  public:
-  CLibrary(const std::vector<RenderedSource>& sources, const CpuLevel& level);
-  ~CLibrary();
-  CLibrary(const CLibrary&) = delete;
-  CLibrary& operator=(const CLibrary&) = delete;
+  KernelLibrary(const std::vector<RenderedSource>& sources, const RendererCase& with);
+  ~KernelLibrary();
+  KernelLibrary(const KernelLibrary&) = delete;
+  KernelLibrary& operator=(const KernelLibrary&) = delete;
 
   const std::string& text() const { return text_; }
   const std::string& problems() const { return problems_; }
@@ -42,10 +59,14 @@ class CLibrary {
   CpuKernelFunction kernel(const std::string& entry) const;
 
  private:
+  void compile_c(const CpuLevel& level);
+  void compile_llvm(const CpuLevel& level);
+
   TempFolder folder_;
   std::string text_;
   std::string problems_;
-  void* handle_ = nullptr;
+  void* handle_ = nullptr;                   // of CLANG
+  std::optional<cpu::LoadedObject> object_;  // of LLVM
 };
 
 /// A value for each argument of a signature: an address or the bits of a scalar.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "tests/render/c_library.h"
+#include "tests/render/kernel_library.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -9,8 +9,11 @@
 #include <fstream>
 #include <sstream>
 
+#include "tenon/backend/cpu/llvm_compiler.h"
+#include "tenon/backend/cpu/llvm_unit_compiler.h"
 #include "tenon/base/error.h"
 #include "tenon/ir/eval_op.h"
+#include "tenon/render/llvm.h"
 
 namespace tenon::testing {
 
@@ -37,6 +40,9 @@ std::vector<CpuLevel> make_levels() {
     if (!is_float(dtype) || dtype_bits(dtype) >= 32) base.arithmetic.add(dtype);
   }
   base.native_ops = {Op::kSqrt};
+  base.max_vector_bytes = 16;
+  base.max_local_bytes = int64_t{1} << 20;
+  base.max_arguments = 64;
   Target wide = base;
   wide.native_ops = {Op::kFma, Op::kSqrt, Op::kTrunc};
   wide.extra_casts = {{DType::kF16, DType::kF32}, {DType::kF32, DType::kF16}};
@@ -48,11 +54,12 @@ std::vector<CpuLevel> make_levels() {
   const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  return {{"baseline", "", false, true, base},
-          {"avx2", "-mavx2 -mfma -mf16c", true, avx2, wide},
-          {"avx512", "-mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c", true, avx512, wide},
-          {"avx512fp16", "-mavx512fp16 -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c", true,
-           avx512 && __builtin_cpu_supports("avx512fp16"), half}};
+  return {{"baseline", "", "x86_64", false, true, base},
+          {"avx2", "-mavx2 -mfma -mf16c", "x86_64,avx2,fma,f16c", true, avx2, wide},
+          {"avx512", "-mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c",
+           "x86_64,avx512bw,avx512dq,avx512vl", true, avx512, wide},
+          {"avx512fp16", "-mavx512fp16 -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c",
+           "x86_64,avx512fp16", true, avx512 && __builtin_cpu_supports("avx512fp16"), half}};
 }
 
 }  // namespace
@@ -67,8 +74,33 @@ bool has_clang() {
   return found;
 }
 
-CLibrary::CLibrary(const std::vector<RenderedSource>& sources, const CpuLevel& level)
-    : text_(c_renderer().join(sources)) {
+const std::vector<RendererCase>& renderer_cases() {
+  static const std::vector<RendererCase> cases = [] {
+    std::vector<RendererCase> all;
+    for (const Renderer* renderer : {&c_renderer(), &llvm_renderer()}) {
+      for (const CpuLevel& level : cpu_levels())
+        all.push_back({renderer, &level, concat(renderer->name(), '_', level.name)});
+    }
+    return all;
+  }();
+  return cases;
+}
+
+std::optional<std::string> why_not_compiled(const Renderer& renderer) {
+  if (&renderer == &llvm_renderer()) return cpu::why_no_llvm();
+  return has_clang() ? std::nullopt : std::optional<std::string>("no clang-22 here");
+}
+
+KernelLibrary::KernelLibrary(const std::vector<RenderedSource>& sources, const RendererCase& with)
+    : text_(with.renderer->join(sources)) {
+  if (with.renderer == &llvm_renderer()) {
+    compile_llvm(*with.level);
+  } else {
+    compile_c(*with.level);
+  }
+}
+
+void KernelLibrary::compile_c(const CpuLevel& level) {
   std::ofstream(folder_ / "k.c") << text_;
   const std::string flags =
       "-std=c11 -O1 -mprefer-vector-width=512 -ffp-contract=off -fno-math-errno "
@@ -88,12 +120,24 @@ CLibrary::CLibrary(const std::vector<RenderedSource>& sources, const CpuLevel& l
   if (level.is_here) handle_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
-CLibrary::~CLibrary() {
+/// The loader refuses what must not be there.
+void KernelLibrary::compile_llvm(const CpuLevel& level) {
+  try {
+    const auto bytes =
+        cpu::compile_llvm(cpu::find_llvm(), text_, cpu::parse_cpu_arch(level.features), "test");
+    object_ = cpu::load_object(bytes, "test");
+  } catch (const Error& error) {
+    problems_ = error.what();
+  }
+}
+
+KernelLibrary::~KernelLibrary() {
   if (handle_ != nullptr) ::dlclose(handle_);
 }
 
-CpuKernelFunction CLibrary::kernel(const std::string& entry) const {
-  void* symbol = handle_ == nullptr ? nullptr : ::dlsym(handle_, entry.c_str());
+CpuKernelFunction KernelLibrary::kernel(const std::string& entry) const {
+  void* symbol = object_ ? object_->find(entry) : nullptr;
+  if (handle_ != nullptr) symbol = ::dlsym(handle_, entry.c_str());
   TENON_CHECK(symbol != nullptr, ErrorCode::kNotFound, "no kernel ", entry, ": ", problems_);
   return reinterpret_cast<CpuKernelFunction>(symbol);
 }

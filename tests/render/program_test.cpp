@@ -1,4 +1,4 @@
-// Whole programs through the C renderer and through eval_linear: loops, branches, masks, memory,
+// Whole programs through each renderer and through eval_linear: loops, branches, masks, memory,
 // vectors, arguments and names. All buffers are compared byte for byte.
 // SPDX-License-Identifier: MIT
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 #include "tenon/ir/eval_op.h"
 #include "tenon/ir/linear_text.h"
 #include "tenon/ir/linear_verify.h"
-#include "tests/render/c_library.h"
-#include "tests/render/c_lint.h"
+#include "tests/render/kernel_library.h"
+#include "tests/render/text_lint.h"
 
 namespace tenon::testing {
 namespace {
@@ -248,25 +248,25 @@ Arguments make_arguments(const LinearProgram& program, bool has_indices) {
   return result;
 }
 
-class CPrograms : public ::testing::TestWithParam<size_t> {
+class Programs : public ::testing::TestWithParam<RendererCase> {
  protected:
-  const CpuLevel& level() const { return cpu_levels()[GetParam()]; }
+  const CpuLevel& level() const { return *GetParam().level; }
   void SetUp() override {
-    if (!has_clang()) GTEST_SKIP() << "no clang-22 here";
+    if (const auto why = why_not_compiled(*GetParam().renderer)) GTEST_SKIP() << *why;
   }
 };
 
-TEST_P(CPrograms, DoWhatEvalLinearDoes) {
+TEST_P(Programs, DoWhatEvalLinearDoes) {
   std::vector<LinearProgram> programs;
   std::vector<RenderedSource> sources;
   for (const char* text : kPrograms) {
     programs.push_back(parse_linear(with_index_dtype(text)));
     check_linear(programs.back(), nullptr, ErrorCode::kInvalidArgument);
-    sources.push_back(c_renderer().render(programs.back(), level().target));
+    sources.push_back(GetParam().renderer->render(programs.back(), level().target));
   }
-  const CLibrary library(sources, level());
+  const KernelLibrary library(sources, GetParam());
   ASSERT_EQ(library.problems(), "") << library.text();
-  EXPECT_EQ(lint_c(library.text()), std::vector<std::string>{});
+  EXPECT_EQ(lint_text(*GetParam().renderer, library.text()), std::vector<std::string>{});
   if (!level().is_here) GTEST_SKIP() << "compiled only: this machine has no " << level().name;
   for (size_t p = 0; p < programs.size(); ++p) {
     const LinearProgram& program = programs[p];
@@ -292,7 +292,7 @@ TEST_P(CPrograms, DoWhatEvalLinearDoes) {
 }
 
 // A memory plan may put an output where an input of another dtype was.
-TEST_P(CPrograms, BuffersOfTwoDtypesMayBeOneMemory) {
+TEST_P(Programs, BuffersOfTwoDtypesMayBeOneMemory) {
   const LinearProgram program = parse_linear(R"(tir 1 func alias grid(1) lanes(1) scratch 0 {
     arg 0 x f32[8] read; arg 1 y i32[8] write
     %x = param 0; %y = param 1; %z = const i32 0; %seven = const i32 7
@@ -300,8 +300,8 @@ TEST_P(CPrograms, BuffersOfTwoDtypesMayBeOneMemory) {
     %c = bitcast i32 %a; %d = bitcast i32 %b; store %y[%z + 1], %c; store %y[%z + 2], %d
     %v = load f32x4 %x[%z]; %w = bitcast i32x4 %v; store %y[%z + 4], %w
   })");
-  const RenderedSource source = c_renderer().render(program, level().target);
-  const CLibrary library({source}, level());
+  const RenderedSource source = GetParam().renderer->render(program, level().target);
+  const KernelLibrary library({source}, GetParam());
   ASSERT_EQ(library.problems(), "") << source.text;
   if (!level().is_here) GTEST_SKIP() << "compiled only: this machine has no " << level().name;
   HostBuffer memory(DType::kI32, 8);
@@ -356,7 +356,7 @@ LinearProgram masked_copy(DType dtype, int lanes, bool is_gather) {
   return program;
 }
 
-TEST_P(CPrograms, TouchNoMemoryOfInactiveLanes) {
+TEST_P(Programs, TouchNoMemoryOfInactiveLanes) {
   struct Case {
     DType dtype;
     int lanes;
@@ -370,13 +370,13 @@ TEST_P(CPrograms, TouchNoMemoryOfInactiveLanes) {
       for (const bool is_gather : {false, true}) {
         cases.push_back({dtype, lanes, is_gather});
         sources.push_back(
-            c_renderer().render(masked_copy(dtype, lanes, is_gather), level().target));
+            GetParam().renderer->render(masked_copy(dtype, lanes, is_gather), level().target));
       }
     }
   }
-  const CLibrary library(sources, level());
+  const KernelLibrary library(sources, GetParam());
   ASSERT_EQ(library.problems(), "") << library.text().substr(0, 20000);
-  EXPECT_EQ(lint_c(library.text()), std::vector<std::string>{});
+  EXPECT_EQ(lint_text(*GetParam().renderer, library.text()), std::vector<std::string>{});
   if (!level().is_here) GTEST_SKIP() << "compiled only: this machine has no " << level().name;
   GuardedMemory from;
   GuardedMemory to;
@@ -399,8 +399,8 @@ TEST_P(CPrograms, TouchNoMemoryOfInactiveLanes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, CPrograms, ::testing::Range<size_t>(0, cpu_levels().size()),
-                         [](const auto& test) { return cpu_levels()[test.param].name; });
+INSTANTIATE_TEST_SUITE_P(Renderers, Programs, ::testing::ValuesIn(renderer_cases()),
+                         [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace tenon::testing
