@@ -177,6 +177,7 @@ class Vectoriser {
                  .via = {}};
     Comp last = comp;
     last.value = make_load(total, dtype, {});
+    last.guard.clear();  // where it is false the parts hold the identity
     result.push_back(Stmt{Alloc{vector.dst}});
     result.push_back(Stmt{Alloc{total}});
     result.push_back(Stmt{std::move(start)});
