@@ -188,14 +188,16 @@ ValueId ExprEmitter::emit_load(const Node& load) {
   if (const int axis = transposed_axis(load); axis >= 0) return emit_transposed(load, axis);
   const LinearType scalar = value_type(load.dtype());
   const ValueId own = parts.gated ? find(parts.gate) : kNoId;
-  const ValueId alt = parts.gated ? find(parts.alt) : constant(scalar, 0);
   Gate gate = is_guarded(load) ? guard_ : Gate{};
   if (own != kNoId) narrow(gate, own);
+  const bool is_open = gate.scalar == kNoId && gate.mask == kNoId && !gate.is_never;
+  const ValueId alt = parts.gated ? find(parts.alt) : is_open ? kNoId : constant(scalar, 0);
   if (gate.is_never) return alt;
   const Address at = address(parts.index[0], load.dtype());
   if (at.kind != Address::Kind::kScalar) {
     const LinearType type = value_type(load.dtype(), lanes());
-    return this->load(type, parts.buffer, at, whole(gate), widen(alt, lanes()));
+    const ValueId wide = is_open ? kNoId : widen(alt, lanes());
+    return this->load(type, parts.buffer, at, whole(gate), wide);
   }
   // One element for all lanes: touched if some lane wants it.
   const bool is_chosen_by_lane = own != kNoId && (lanes_of(own) > 1 || lanes_of(alt) > 1);
