@@ -66,7 +66,8 @@ std::string CWriter::load_text(const Inst& inst) {
   } else {
     text = vector_load(inst);
   }
-  if (gate == kNoId || program().type_of(gate).lanes > 1) return text;
+  const bool is_mask = inst.type.lanes > 1 && inst.type.dtype == DType::kBool;
+  if (gate == kNoId || program().type_of(gate).lanes > 1 || is_mask) return text;
   return concat(operand_text(gate), " ? ", text, " : ", operand_text(alt_of(program(), inst)));
 }
 
@@ -133,8 +134,13 @@ std::string CWriter::vector_load(const Inst& inst) {
   add_function(concat("HELPER ", type, ' ', name, "(const ", memory_type(access.element.dtype),
                       " *p", parameters, ") {\n  return ", value, ";\n}"),
                access.in_memory, access.in_memory);
-  const std::string text = concat(name, '(', call, ')');
+  std::string text = concat(name, '(', call, ')');
   if (!access.is_mask) return text;
+  const ValueId gate = gate_of(program(), inst);
+  if (gate != kNoId && !access.is_masked()) {  // C has no `? :` on vectors of bool
+    text = concat(operand_text(gate), " ? ", text, " : __builtin_convertvector(",
+                  operand_text(alt_of(program(), inst)), ", ", type, ')');
+  }
   return concat("__builtin_convertvector(", text, ", ", type_text(inst.type), ')');
 }
 
