@@ -50,7 +50,7 @@ class Harness {
   const HarnessOptions options_;
   const std::vector<Peer*> peers_;
   std::map<std::string, std::string> invalid_peers_;  // name to reason
-  std::map<std::string, double> seconds_per_work_;    // of each group, the slowest so far
+  std::map<std::string, double> seconds_per_work_;    // of each group, the slowest yet
 };
 
 /// Milliseconds of sleep.
