@@ -125,6 +125,30 @@ std::string Harness::why_too_long(const Workload& workload) const {
                      options_.budget_s);
 }
 
+std::vector<Row> Harness::measure_limits(int64_t size_bytes) const {
+  std::vector<Contestant> contestants;
+  std::vector<const char*> units;
+  for (const LimitKind kind : {LimitKind::kFmaF32, LimitKind::kDotBf16, LimitKind::kDotI8,
+                               LimitKind::kRead, LimitKind::kCopy}) {
+    Workload none;
+    none.limit = kind;
+    none.limit_bytes = size_bytes;
+    add_probes(none, contestants);
+    const bool is_memory = kind == LimitKind::kRead || kind == LimitKind::kCopy;
+    units.resize(contestants.size(), is_memory ? "GB/s" : "GOP/s");
+  }
+  take_turns(contestants);
+  std::vector<Row> rows;
+  for (size_t i = 0; i < contestants.size(); ++i) {
+    const Contestant& probe = contestants[i];
+    Row row{.name = "limit", .group = "limits", .unit = units[i]};
+    row.limit = rate_figure(probe.name, probe.work, summarize(probe.times_s));
+    row.windows = options_.windows;
+    rows.push_back(row);
+  }
+  return rows;
+}
+
 Row Harness::measure(const Workload& workload) {
   Row row{.name = workload.name, .group = workload.group, .unit = workload.unit};
   row.goal = options_.has_goals ? workload.goal : 0;
