@@ -28,6 +28,9 @@ void add_note(Row& row, const std::string& note) {
   append(row.note, row.note.empty() ? "" : "; ", note);
 }
 
+// Runs shorter than this say little about how time grows with work.
+constexpr double kOverheadS = 0.01;
+
 std::string first_line(std::string_view text) {
   return std::string(text.substr(0, text.find('\n')));
 }
@@ -68,7 +71,7 @@ Harness::Harness(HarnessOptions options, std::vector<Peer*> peers)
     : options_(options), peers_(std::move(peers)) {}
 
 std::string Harness::check_peers(int64_t size, double least_share) {
-  constexpr int kTries = 5;
+  constexpr int kTries = 12;  // on a busy machine about 8 s until a peer is given up
   constexpr int kWindows = 8;
   const HostArray a(DType::kF32, {size, size}, Fill::kUniform, 1);
   const HostArray b(DType::kF32, {size, size}, Fill::kUniform, 2);
@@ -122,6 +125,30 @@ std::string Harness::why_too_long(const Workload& workload) const {
                      options_.budget_s);
 }
 
+std::vector<Row> Harness::measure_limits(int64_t size_bytes) const {
+  std::vector<Contestant> contestants;
+  std::vector<const char*> units;
+  for (const LimitKind kind : {LimitKind::kFmaF32, LimitKind::kDotBf16, LimitKind::kDotI8,
+                               LimitKind::kRead, LimitKind::kCopy}) {
+    Workload none;
+    none.limit = kind;
+    none.limit_bytes = size_bytes;
+    add_probes(none, contestants);
+    const bool is_memory = kind == LimitKind::kRead || kind == LimitKind::kCopy;
+    units.resize(contestants.size(), is_memory ? "GB/s" : "GOP/s");
+  }
+  take_turns(contestants);
+  std::vector<Row> rows;
+  for (size_t i = 0; i < contestants.size(); ++i) {
+    const Contestant& probe = contestants[i];
+    Row row{.name = "limit", .group = "limits", .unit = units[i]};
+    row.limit = rate_figure(probe.name, probe.work, summarize(probe.times_s));
+    row.windows = options_.windows;
+    rows.push_back(row);
+  }
+  return rows;
+}
+
 Row Harness::measure(const Workload& workload) {
   Row row{.name = workload.name, .group = workload.group, .unit = workload.unit};
   row.goal = options_.has_goals ? workload.goal : 0;
@@ -150,8 +177,10 @@ Row Harness::measure_case(const Workload& workload, const Case& inputs, Row row)
   double run_s = seconds(run_tenon());
   row.kernels = total_stats().kernels - kernels_before;
   TENON_CHECK(row.kernels > 0, ErrorCode::kInternal, "bench: a run launched no kernel");
-  double& group_rate = seconds_per_work_[workload.group];
-  group_rate = std::max(group_rate, run_s / workload.work);
+  if (run_s > kOverheadS) {
+    double& group_rate = seconds_per_work_[workload.group];
+    group_rate = std::max(group_rate, run_s / workload.work);
+  }
   if (run_s > options_.budget_s) {
     row.note =
         fmt::format("skipped: a run takes {:.2f} s, budget {:g} s", run_s, options_.budget_s);

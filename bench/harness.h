@@ -34,6 +34,10 @@ class Harness {
   /// nothing: returns lines for people. Peers that fail count as invalid in later rows.
   std::string check_peers(int64_t size, double least_share = 0.6);
 
+  /// The machine's limits themselves, over `size_bytes` of memory: rows of the group "limits" whose
+  /// only figure is the limit.
+  std::vector<Row> measure_limits(int64_t size_bytes) const;
+
   /// One row. Errors of Tenon's and wrong results make it a failed one.
   Row measure(const Workload& workload);
 
@@ -50,7 +54,7 @@ class Harness {
   const HarnessOptions options_;
   const std::vector<Peer*> peers_;
   std::map<std::string, std::string> invalid_peers_;  // name to reason
-  std::map<std::string, double> seconds_per_work_;    // of each group, the slowest so far
+  std::map<std::string, double> seconds_per_work_;    // of each group, the slowest yet
 };
 
 /// Milliseconds of sleep.
