@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing, through apt, as root or with sudo.
-# usage: tools/install_packages.sh GROUP...    groups: build test check
+# usage: tools/install_packages.sh GROUP...    groups: build test check bench
 #   build: compile and run the `tenon` command   test: build and run the tests
-#   check: formatter, clang-tidy, benchmarks, for `make check-all`
+#   check: formatter, clang-tidy, ccache, for `make check-all`
+#   bench: what tenon bench compares with (CMake option TENON_BENCH)
 # Nothing to do costs one dpkg-query (10 ms). Says what it installs, and how to get what apt lacks.
 # SPDX-License-Identifier: MIT
 set -euo pipefail
@@ -10,7 +11,8 @@ set -euo pipefail
 build=(g++ cmake ninja-build libfmt-dev libcli11-dev nlohmann-json3-dev libxxhash-dev clang-22
   libllvm22)
 test=(python3 libgtest-dev libgmock-dev libclang-rt-22-dev llvm-22)
-check=(clang-format clang-tidy libbenchmark-dev ccache)
+check=(clang-format clang-tidy ccache qemu-user)
+bench=(libopenblas-dev libdnnl-dev)
 
 packages=()
 for group in "$@"; do
@@ -18,7 +20,8 @@ for group in "$@"; do
     build) packages+=("${build[@]}") ;;
     test) packages+=("${test[@]}") ;;
     check) packages+=("${check[@]}") ;;
-    *) echo "install_packages: no group '$group'; groups are build, test and check" >&2; exit 2 ;;
+    bench) packages+=("${bench[@]}") ;;
+    *) echo "install_packages: no group '$group'; groups are build, test, check, bench" >&2; exit 2 ;;
   esac
 done
 

@@ -39,7 +39,7 @@ def relative(path):
 def cmake_calls(path):
     """The tenon_module, tenon_test... calls of a CMakeLists.txt, each a dict of lists."""
     text = re.sub(r"#.*", "", path.read_text())
-    for name, body in re.findall(r"(tenon_(?:module|test|program|fuzz|refuse))\s*\(([^)]*)\)", text):
+    for name, body in re.findall(r"(tenon_(?:module|test|program|peer|fuzz|refuse))\s*\(([^)]*)\)", text):
         call, key = {"call": [name], "": []}, ""
         for word in body.split():
             key = word if word.isupper() else key

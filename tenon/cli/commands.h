@@ -61,6 +61,22 @@ struct ExplainOptions {
 /// Prints a program at every level between its file and machine code.
 int explain_command(const ExplainOptions& options);
 
+struct BenchOptions {
+  std::vector<std::string> names;  ///< workloads or groups; empty: all
+  std::string device;
+  std::string draw;                ///< hex digits that shapes are drawn by; empty: none
+  std::string json_file;           ///< empty: none
+  std::optional<int64_t> threads;  ///< else as the device has
+  double budget_s = 1;             ///< rows whose single run takes longer are skipped
+  bool is_list = false;
+  bool is_quick = false;
+  bool is_compile = false;
+  bool is_launch = false;
+  bool is_first_result = false;  ///< only compute [1,2,3]+1: what --compile starts
+};
+/// Measures Tenon beside other libraries and the machine's limits. Defined in bench/.
+int bench_command(const BenchOptions& options);
+
 /// The names that ExplainOptions::levels takes.
 std::vector<std::string> explain_levels();
 

@@ -31,6 +31,7 @@ struct CommandLine {
   DigitsOptions digits;
   CompileOptions compile;
   ExplainOptions explain;
+  BenchOptions bench;
   std::function<int()> chosen;
 };
 
@@ -133,6 +134,33 @@ void add_explain(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.chosen = [&line] { return explain_command(line.explain); }; });
 }
 
+void add_bench(CLI::App& app, CommandLine& line) {
+  BenchOptions& bench = line.bench;
+  CLI::App* const command =
+      app.add_subcommand("bench", "Measure speed beside other libraries and the machine's limits");
+  command->add_option("NAME", bench.names, "Workloads or groups of them; else all");
+  command->add_flag("--list", bench.is_list, "Only list them");
+  command->add_option("--threads", bench.threads, "For all sides; else as many as the device has");
+  command->add_flag("--quick", bench.is_quick, "Small sizes, few windows: does all work?");
+  command->add_option("--draw", bench.draw,
+                      "Also 20 matmul shapes drawn by the first 8 digits of this hash");
+  command->add_option("--budget", bench.budget_s, "Skip what takes more seconds a run (1)");
+  command->add_option("--json", bench.json_file, "File for all figures");
+  command->add_flag("--compile", bench.is_compile, "Measure lowering, compilation and start-up");
+  command->add_flag("--launch", bench.is_launch, "Measure a small op again and again");
+  command->add_option("--device", bench.device, kDeviceHelp);
+  command->add_flag("--first-result", bench.is_first_result)
+      ->group("");  // for --compile's children
+  command->footer(
+      "Figures are the best of 21 windows and, in brackets, their median. Rates: higher is "
+      "better.\n"
+      "Other libraries take part where CMake's option TENON_BENCH built them in.\n"
+      "Examples:\n"
+      "  tenon bench matmul_f32 --threads 2 --json matmul.json\n"
+      "  tenon bench --compile --launch");
+  command->callback([&line] { line.chosen = [&line] { return bench_command(line.bench); }; });
+}
+
 /// A first word that is no command gets the nearest one; CLI11 would only say "not expected".
 void check_command_word(const CLI::App& app, const std::vector<std::string>& words) {
   if (words.empty() || words[0].starts_with('-')) return;
@@ -163,6 +191,7 @@ int run_line(const std::vector<std::string>& words) {
   add_run(app, line);
   add_compile(app, line);
   add_explain(app, line);
+  add_bench(app, line);
   add_settings(app, line);
   check_command_word(app, words);
   try {
