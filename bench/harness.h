@@ -43,10 +43,11 @@ class Harness {
 
  private:
   struct Contestant;
-  struct Outputs;
   Row measure_case(const Workload& workload, const Case& inputs, Row row);
+  void add_variants(const Workload& workload, const Case& inputs,
+                    std::vector<Contestant>& contestants) const;
   void add_peers(const Workload& workload, const Case& inputs, Row& row,
-                 std::vector<Contestant>& contestants, Outputs& outputs) const;
+                 std::vector<Contestant>& contestants) const;
   void add_probes(const Workload& workload, std::vector<Contestant>& contestants) const;
   void take_turns(std::vector<Contestant>& contestants) const;
   std::string why_too_long(const Workload& workload) const;

@@ -68,8 +68,13 @@ std::string groups_text(const std::vector<Row>& rows) {
       if (worst == nullptr || *row.ratio < *worst->ratio) worst = &row;
     }
     if (ratios.size() < 2) return;
-    append(text, fmt::format("{}: geometric mean {:.3f}, worst {:.3f} ({}) of {}\n", title,
-                             geometric_mean(ratios), *worst->ratio, worst->name, ratios.size()));
+    const double mean = geometric_mean(ratios);
+    append(text, fmt::format("{}: geometric mean {:.3f}, worst {:.3f} ({}) of {}\n", title, mean,
+                             *worst->ratio, worst->name, ratios.size()));
+    if (title == worst->group && mean < worst->mean_goal) {
+      append(text, fmt::format("missed: {} geometric mean {:.3f}, goal {:.3f}\n", title, mean,
+                               worst->mean_goal));
+    }
   };
   for (const std::string& group : groups)
     add(group, [&](const Row& row) { return row.group == group; });

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "tenon/base/error.h"
+#include "tenon/base/settings.h"
 
 namespace tenon::bench {
 namespace {
@@ -71,6 +72,28 @@ TEST(Harness, MeasuresEverySide) {
   EXPECT_EQ(row.peers[0].name, "three loops");
   EXPECT_DOUBLE_EQ(*row.ratio, row.tenon->best / row.peers[0].best);
   EXPECT_GE(peer.num_calls, 5);  // a check, a trial, three windows
+}
+
+TEST(Harness, TenonUnderAnotherSettingIsAPeer) {
+  Workload workload = workload_named("matmul_f32_33");
+  std::vector<std::string> values;
+  workload.variants = {{.name = "seeded", .variable = "TENON_SEED", .value = "77"},
+                       {.name = "future", .variable = "TENON_FUTURE", .value = "1"}};
+  workload.prepare = [prepare = workload.prepare, &values] {
+    Case inputs = prepare();
+    inputs.build = [build = inputs.build, &values] {
+      values.push_back(setting_text(Setting::kSeed));
+      return build();
+    };
+    return inputs;
+  };
+  Harness harness(kFast, {});
+  const Row row = harness.measure(workload);
+  ASSERT_EQ(row.peers.size(), 1U) << row.note;  // no setting, no variant
+  EXPECT_EQ(row.peers[0].name, "seeded");
+  EXPECT_TRUE(row.ratio);
+  EXPECT_THAT(values, ::testing::Contains("77"));
+  EXPECT_THAT(values, ::testing::Contains(setting_text(Setting::kSeed)));
 }
 
 TEST(Harness, APeerThatIsWrongTakesNoPart) {
@@ -146,10 +169,11 @@ TEST(Harness, TheRateOfAGroupTellsWhatNeedNotBeTried) {
     return inputs;
   };
   Harness harness(options, {});
-  EXPECT_THAT(harness.measure(slow).note, HasSubstr("skipped: a run takes 0.02"));
+  EXPECT_THAT(harness.measure(slow).note, HasSubstr("skipped: a run takes 0."));
   Workload larger = workload_named("matmul_f32_64");
   larger.prepare = []() -> Case { throw Error(ErrorCode::kInternal, "was tried"); };
-  EXPECT_THAT(harness.measure(larger).note, HasSubstr("skipped: a run would take about 0.1 s"));
+  EXPECT_THAT(harness.measure(larger).note,
+              ContainsRegex("skipped: a run would take about .* s, budget 0.015 s"));
   larger.group = "another";
   EXPECT_THAT(harness.measure(larger).note, HasSubstr("was tried"));
 }

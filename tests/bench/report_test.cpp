@@ -92,6 +92,14 @@ TEST(Report, TableHasAColumnForEachPeerAndTheMeanBelow) {
   EXPECT_THAT(text, Not(HasSubstr("missed: large")));
 }
 
+TEST(Report, AGroupMayHaveAGoalForItsMean) {
+  std::vector<Row> rows = some_rows();
+  rows[0].mean_goal = rows[1].mean_goal = 1.01;
+  EXPECT_THAT(table_text(rows), HasSubstr("missed: products geometric mean 1.000, goal 1.010\n"));
+  rows[0].mean_goal = rows[1].mean_goal = 0.99;
+  EXPECT_THAT(table_text(rows), Not(HasSubstr("missed: products")));
+}
+
 TEST(Report, InvalidPeersAreMarked) {
   Row row = row_of("a", 90, {figure("p", 60)});
   row.peers[0].invalid = "slow";
