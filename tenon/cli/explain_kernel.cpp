@@ -80,7 +80,10 @@ void explain_kernel(const Kernel& kernel, const std::string& name, const EngineD
   }
   const Kernel split = split_root(kernel);
   if (view.has("plan")) {
-    print_section(name, "plan", to_text(choose_plan(split, device.target()), split));
+    print_section(name, "plan",
+                  to_text(has_simple_plans() ? simple_plan(split, device.target())
+                                             : choose_plan(split, device.target()),
+                          split));
   }
   PassLog log;
   CodegenOptions options;

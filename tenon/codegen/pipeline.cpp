@@ -44,7 +44,7 @@ class Pipeline {
                 "' is a nest already; give a kernel");
     after("schedule", kernel, KernelStage::kComps);
     const Kernel split = split_root(kernel);
-    const Plan plan = options_.plan ? *options_.plan : choose_plan(split, target_);
+    const Plan plan = plan_for(split);
     if (const auto reason = check_plan(split, plan, target_)) {
       fail(ErrorCode::kUnsupported, "lower_kernel: the plan for '", kernel.name,
            "' does not fit: ", *reason);
@@ -70,6 +70,11 @@ class Pipeline {
   }
 
  private:
+  Plan plan_for(const Kernel& split) const {
+    if (options_.plan) return *options_.plan;
+    return options_.is_simple ? simple_plan(split, target_) : choose_plan(split, target_);
+  }
+
   const Target& target_;
   const CodegenOptions& options_;
 };

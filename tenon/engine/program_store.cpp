@@ -40,7 +40,7 @@ struct Job {
 
 Hash128 key_of(const EngineDevice& device, std::string_view text) {
   Hasher hasher;
-  hasher.add(device.base_key()).add(text);
+  hasher.add(device.base_key()).add(text).add(has_simple_plans() ? "simple" : "auto");
   if (planted_fault() != PlantedFault::kNone) {
     hasher.add(static_cast<uint64_t>(planted_fault()));
   }
@@ -335,8 +335,16 @@ std::string kernel_symbol(const Kernel& kernel) {
   return symbol_of(kernel, to_text(kernel));
 }
 
+bool has_simple_plans() {
+  const std::string plan = setting_string(Setting::kPlan);
+  TENON_CHECK(plan == "auto" || plan == "simple", ErrorCode::kInvalidArgument,
+              "setting TENON_PLAN=", plan, ": expected auto or simple");
+  return plan == "simple";
+}
+
 LinearProgram lower_for(const EngineDevice& device, const Kernel& kernel, CodegenOptions options) {
   options.verify = options.verify || setting_bool(Setting::kVerifyIr);
+  options.is_simple = options.is_simple || has_simple_plans();
   LinearProgram program = lower_kernel(kernel, device.target(), options);
   program.name = kernel_symbol(kernel);
   return program;

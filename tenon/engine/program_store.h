@@ -30,6 +30,9 @@ std::vector<ProgramPtr> find_programs(EngineDevice& device, std::span<const Kern
 /// kernels may share a name.
 std::string kernel_symbol(const Kernel& kernel);
 
+/// Setting TENON_PLAN asks for simple_plan. Throws kInvalidArgument for an unknown value.
+bool has_simple_plans();
+
 /// Lowers for the device's Target; the program is named kernel_symbol(kernel).
 LinearProgram lower_for(const EngineDevice& device, const Kernel& kernel,
                         CodegenOptions options = {});

@@ -192,6 +192,24 @@ TEST_F(ProgramStore, DamagedEntriesAreMadeAgain) {
   damage_all([](std::string& bytes) { bytes.clear(); });
 }
 
+/// Another plan is another program; an unknown one is refused.
+TEST_F(ProgramStore, ThePlanIsPartOfTheKey) {
+  Device& device = Device::get_default();
+  const Node chosen = two_kernels(device, 5.0f);
+  RealizeStats stats;
+  const std::vector<float> expected = realized<float>(chosen, &stats);
+  EXPECT_EQ(stats.compiled, 2);
+  {
+    const ScopedSetting plan(Setting::kPlan, "simple");
+    RealizeStats simple;
+    EXPECT_EQ(realized<float>(two_kernels(device, 5.0f), &simple), expected);
+    EXPECT_EQ(simple.compiled, 2);
+  }
+  const ScopedSetting plan(Setting::kPlan, "fast");
+  EXPECT_ERROR(realized<float>(two_kernels(device, 6.0f)), ErrorCode::kInvalidArgument,
+               "TENON_PLAN=fast", "auto or simple");
+}
+
 /// Entries whose checksum is right and whose contents are not.
 TEST_F(ProgramStore, EntriesWithForeignContentsAreMadeAgain) {
   EngineDevice& device = engine_device(Device::get_default());
