@@ -581,7 +581,7 @@ class Chooser {
   // tmp depends on; rows are walked by vectors.
   std::optional<Plan> rows() const {
     const Walk& last = walks_.back();
-    const std::vector<bool> is_row = row_axes();
+    const std::vector<bool> is_row = row_axes(kernel_);
     const auto is_marked = [](bool marked) { return marked; };
     if (std::none_of(is_row.begin(), is_row.end(), is_marked)) return std::nullopt;
     CompPlan root{.comp = last.number, .how = How::kRoot};
@@ -627,26 +627,20 @@ class Chooser {
       walk_open(walk, open, entry);
       plan.comps.push_back(std::move(entry));
     }
-    return plan;
-  }
-
-  // By axis of the last comp: some tmp is read at it as an index of its own, so that the tmp is
-  // computed inside its loop. Axes that a tmp is read along as a whole are not.
-  std::vector<bool> row_axes() const {
-    const Walk& last = walks_.back();
-    std::vector<bool> is_row(last.num_axes(), true);
-    std::vector<bool> is_read(last.num_axes(), false);
-    for (const Access& access : last.accesses) {
-      const BufferDecl& buffer = kernel_.buffers[static_cast<size_t>(access.buffer)];
-      if (access.is_store || buffer.access != BufferAccess::kTmp) continue;
-      for (size_t i = 0; i < last.num_axes(); ++i) {
-        is_row[i] = is_row[i] && access.strides[i] != 0 && !access.is_irregular[i];
-        is_read[i] = true;
-      }
+    // An output that passes by the caches is written once; else it holds a tmp of its shape.
+    const bool is_large = bytes_of(last.accesses[0], last) > kNonTemporalBytes;
+    if (is_large && !is_read(last, last.comp->dst)) {
+      plan.comps[0].store = StoreKind::kNonTemporal;
+      return plan;
     }
-    for (size_t i = 0; i < last.num_axes(); ++i)
-      is_row[i] = is_row[i] && is_read[i];
-    return is_row;
+    for (size_t i = 1; i < plan.comps.size(); ++i) {
+      CompPlan& entry = plan.comps[i];
+      if (entry.parts.empty() || walks_[static_cast<size_t>(entry.comp)].comp->combine) continue;
+      entry.keep = last.comp->dst;
+      if (!check_plan(kernel_, plan, target_)) break;
+      entry.keep.reset();
+    }
+    return plan;
   }
 
   // Loops and instances over the axes that are open, in their order; par ones outside.

@@ -13,4 +13,8 @@ Plan choose_plan(const Kernel& kernel, const Target& target);
 /// computed in a register where its value is used. What TENON_PLAN=simple takes.
 Plan simple_plan(const Kernel& kernel, const Target& target);
 
+/// By axis of the root (the last comp): every tmp is read at it, in all readers, so that what is
+/// computed inside its loop is one row of each tmp, and nothing is computed twice.
+std::vector<bool> row_axes(const Kernel& kernel);
+
 }  // namespace tenon

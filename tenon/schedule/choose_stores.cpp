@@ -26,11 +26,26 @@ constexpr int64_t kMaxCost = 1'000'000;  // sums of products of costs stay far f
 constexpr size_t kMaxContexts = 8;
 // Depth of one kernel's expression; bounds the size of a kernel for endless elementwise chains.
 constexpr int64_t kMaxDepth = 256;
+// Intermediates of one kernel; bounds its size.
+constexpr size_t kMaxTmps = 32;
+// A kernel of fewer rows gives up parallelism for its tmps: only worth it while it is small.
+constexpr int64_t kMinRows = 4;
+constexpr int64_t kMaxSmallWork = 1 << 14;  // elements computed by the whole kernel
 
-/// One way in which a kernel reads a node: the kernel (its stored node) and the movement between.
+// Where one dim of a node is read: at an axis of the kernel's output (its number), at 0, or
+// anywhere.
+using Label = int8_t;
+constexpr Label kAtZero = -1;
+constexpr Label kAnywhere = -2;
+using Labels = std::vector<Label>;
+
+/// One way in which a kernel reads a node: the kernel (its stored node), the comp (the root or a
+/// tmp) and the movement between.
 struct Context {
   const void* kernel = nullptr;
-  uint64_t view = 0;          // hash of the movement ops from the kernel's output to here
+  const void* tmp = nullptr;  // null: read by the root
+  uint64_t view = 0;          // hash of the movement ops from the comp's output to here
+  Labels labels = {};         // by dim
   int64_t repeats = 1;        // times an element is computed over again
   bool in_reduction = false;  // read inside a reduction of the kernel
   bool is_one_to_one = true;  // each element is read once at most, never behind a pad
@@ -63,6 +78,70 @@ int64_t repeats_of(const Node& movement) {
   return std::max<int64_t>(1, (result + source - 1) / source);
 }
 
+// Dims of one group of equal products are the same dim only if each side has one, beside ones.
+Labels reshaped_labels(const Labels& labels, ShapeView from, ShapeView to) {
+  Labels result(to.size(), kAnywhere);
+  size_t i = 0;
+  size_t j = 0;
+  while (i < from.size() || j < to.size()) {
+    if (i < from.size() && from[i] == 1) {
+      ++i;
+    } else if (j < to.size() && to[j] == 1) {
+      ++j;
+    } else if (i < from.size() && j < to.size() && from[i] == to[j]) {
+      result[j++] = labels[i++];
+    } else {
+      // A mixed group: on to where both products are equal.
+      int64_t product_i = from[i++];
+      int64_t product_j = to[j++];
+      while (product_i != product_j) {
+        if (product_i < product_j) {
+          product_i *= from[i++];
+        } else {
+          product_j *= to[j++];
+        }
+      }
+    }
+  }
+  return result;
+}
+
+// Where the dims of a movement's or a reduction's source are read.
+Labels source_labels(const Labels& labels, const Node& node) {
+  const ShapeView shape = node.shape();
+  const ShapeView source = node.src(0).shape();
+  Labels result(source.size(), kAnywhere);
+  if (node.op() == Op::kReshape) {
+    result = reshaped_labels(labels, shape, source);
+  } else if (node.op() == Op::kPermute) {
+    for (size_t axis = 0; axis < source.size(); ++axis)
+      result[static_cast<size_t>(node.attr(axis))] = labels[axis];
+  } else {
+    // Dims that keep their size and are not turned around are read at the same place.
+    for (size_t axis = 0; axis < source.size(); ++axis) {
+      const bool is_flipped = node.op() == Op::kFlip && node.attr(axis) != 0;
+      const bool is_window = node.op() == Op::kWindow && axis == static_cast<size_t>(node.attr(0));
+      if (shape[axis] == source[axis] && !is_flipped && !is_window) result[axis] = labels[axis];
+    }
+  }
+  for (size_t axis = 0; axis < source.size(); ++axis) {
+    if (source[axis] == 1) result[axis] = kAtZero;
+  }
+  return result;
+}
+
+Labels own_labels(const Node& root) {
+  Labels labels;
+  for (size_t axis = 0; axis < root.shape().size(); ++axis)
+    labels.push_back(root.shape()[axis] == 1 ? kAtZero : static_cast<Label>(axis));
+  return labels;
+}
+
+// Elements that a comp of the node runs over.
+int64_t work_of(const Node& node) {
+  return num_elements(node.op() == Op::kReduce ? node.src(0).shape() : node.shape());
+}
+
 int64_t op_cost(const Node& node) {
   if (is_bounded_class(node.op())) return kBoundedOpCost;
   const bool divides = node.op() == Op::kDiv || node.op() == Op::kMod ||
@@ -78,8 +157,11 @@ bool is_explicit_store(Op op) {
 class Chooser {
  public:
   Chooser(std::span<const Node> order, std::span<const Node> outputs,
-          const std::function<bool(const Node&)>& is_given)
-      : order_(order), is_given_(is_given), users_(order.size()) {
+          const std::function<bool(const Node&)>& is_given, int64_t max_local_bytes)
+      : order_(order),
+        is_given_(is_given),
+        max_local_bytes_(max_local_bytes),
+        users_(order.size()) {
     for (size_t i = 0; i < order.size(); ++i) {
       number_.emplace(order[i].id(), i);
       if (is_given_(order[i])) continue;
@@ -104,12 +186,18 @@ class Chooser {
     measure(assumed);
     StoreChoice choice;
     contexts_.assign(order_.size(), {});
+    kernels_.clear();
     for (size_t i = order_.size(); i-- > 0;) {
       const Node& node = order_[i];
       if (is_given_(node)) continue;
       collect_contexts(i, choice);
-      std::string reason = reason_to_store(i);
-      if (!reason.empty()) choice.add(node, std::move(reason));
+      Need need = need_of(i);
+      if (need.reason.empty()) continue;
+      if (need.may_be_tmp && keep_in_kernel(i)) {
+        choice.add_tmp(node);
+      } else {
+        choice.add(node, std::move(need.reason));
+      }
     }
     return choice;
   }
@@ -119,15 +207,18 @@ class Chooser {
     cost_.assign(order_.size(), 0);
     depth_.assign(order_.size(), 0);
     ends_chain_.assign(order_.size(), false);
+    largest_.assign(order_.size(), 0);
+    has_contraction_.assign(order_.size(), false);
     for (size_t i = 0; i < order_.size(); ++i) {
       const Node& node = order_[i];
+      measure_reads(i, assumed);
       if (is_given_(node) || node.srcs().empty() || is_explicit_store(node.op())) continue;
       int64_t cost = 0;
       int64_t depth = 0;
       for (const Node& src : node.srcs()) {
         const size_t number = number_.at(src.id());
         depth = std::max(depth, depth_[number]);
-        if (!assumed.has(src)) cost += cost_[number];
+        if (!assumed.has(src) && !assumed.is_tmp(src)) cost += cost_[number];
       }
       ends_chain_[i] = is_elementwise(node.op()) && depth + 1 >= kMaxDepth;
       depth_[i] = ends_chain_[i] ? 0 : depth + 1;
@@ -142,12 +233,43 @@ class Chooser {
     }
   }
 
+  // The largest value that is read to compute the node, and whether a contraction is computed
+  // there: a reduction over more elements than any value that it reads has (each is read again and
+  // again).
+  void measure_reads(size_t number, const StoreChoice& assumed) {
+    const Node& node = order_[number];
+    const bool is_read = is_given_(node) || node.op() == Op::kReduce || node.op() == Op::kIndex;
+    int64_t largest = is_read ? num_elements(node.shape()) : 0;
+    if (!is_given_(node)) {
+      int64_t largest_source = 0;
+      for (const Node& src : node.srcs()) {
+        const size_t source = number_.at(src.id());
+        const bool is_in_memory = assumed.has(src) || assumed.is_tmp(src);
+        largest_source =
+            std::max(largest_source, is_in_memory ? num_elements(src.shape()) : largest_[source]);
+        if (!assumed.has(src) && has_contraction_[source]) has_contraction_[number] = true;
+      }
+      if (node.op() == Op::kReduce) {
+        has_contraction_[number] = has_contraction_[number] || work_of(node) > 2 * largest_source;
+      } else {
+        largest = std::max(largest, largest_source);
+      }
+    }
+    largest_[number] = largest;
+  }
+
   void collect_contexts(size_t number, const StoreChoice& choice) {
     Contexts& contexts = contexts_[number];
     for (size_t user_number : users_[number]) {
       const Node& user = order_[user_number];
       if (choice.has(user)) {
-        add(contexts, through(user, Context{.kernel = user.id()}));
+        add(contexts, through(user, Context{.kernel = user.id(), .labels = own_labels(user)}));
+        continue;
+      }
+      if (choice.is_tmp(user)) {
+        add(contexts, through(user, Context{.kernel = contexts_[user_number][0].kernel,
+                                            .tmp = user.id(),
+                                            .labels = agreed_labels(user_number)}));
         continue;
       }
       for (const Context& context : contexts_[user_number]) {
@@ -170,8 +292,10 @@ class Chooser {
       context.in_reduction = true;
       context.is_one_to_one = false;
       context.view = mix(view_hash(context.view, user), 1);
+      context.labels = source_labels(context.labels, user);
     } else if (is_movement(user.op())) {
       context.view = view_hash(context.view, user);
+      context.labels = source_labels(context.labels, user);
       context.repeats = std::min(context.repeats * repeats_of(user), kMaxCost);
       if (user.op() == Op::kPad || user.op() == Op::kWindow || repeats_of(user) > 1) {
         context.is_one_to_one = false;
@@ -180,40 +304,117 @@ class Chooser {
     return context;
   }
 
-  std::string reason_to_store(size_t number) const {
+  struct Need {
+    std::string reason;  // to have memory; empty: none
+    bool may_be_tmp = false;
+  };
+
+  Need need_of(size_t number) const {
     const Node& node = order_[number];
     const Contexts& contexts = contexts_[number];
-    if (is_output_.contains(node.id())) return "output";
-    if (is_explicit_store(node.op())) return concat("asked for by ", op_name(node.op()));
-    if (node.srcs().empty()) return "";
+    if (is_output_.contains(node.id())) return {"output"};
+    if (is_explicit_store(node.op())) return {concat("asked for by ", op_name(node.op()))};
+    if (node.srcs().empty()) return {};
     for (size_t user : users_[number]) {
-      if (order_[user].op() == Op::kCopy) return "copied to another device";
+      if (order_[user].op() == Op::kCopy) return {"copied to another device"};
     }
     if (node.op() == Op::kReduce) {
       const bool is_overlooked = is_planted(PlantedFault::kReductionOfTwoViews);
       if (contexts.size() != 1 && !is_overlooked)
-        return "reduction read through more than one view";
-      if (contexts[0].in_reduction) return "reduction read by a reduction";
-      if (!contexts[0].is_one_to_one) return "reduction read more than once or behind a pad";
-      return "";
+        return {"reduction read through more than one view", true};
+      if (contexts[0].in_reduction) return {"reduction read by a reduction", true};
+      if (!contexts[0].is_one_to_one)
+        return {"reduction read more than once or behind a pad", true};
+      if (contexts[0].tmp != nullptr) return {"reduction read by an intermediate", true};
+      return {};
     }
-    if (!is_elementwise(node.op())) return "";
-    if (contexts.size() > kMaxContexts) return concat("read through over ", kMaxContexts, " views");
-    if (ends_chain_[number]) return concat("end of a chain of ", kMaxDepth, " ops");
+    if (!is_elementwise(node.op())) return {};
+    if (contexts.size() > kMaxContexts) {
+      return {concat("read through over ", kMaxContexts, " views")};
+    }
+    if (ends_chain_[number]) return {concat("end of a chain of ", kMaxDepth, " ops")};
     if (contexts.size() > 1 && cost_[number] >= kRecomputeCost) {
-      return concat("read through ", contexts.size(), " views; recomputing costs ", cost_[number]);
+      return {concat("read through ", contexts.size(), " views; recomputing costs ", cost_[number]),
+              true};
     }
     int64_t repeats = 1;
     for (const Context& context : contexts)
       repeats = std::max(repeats, context.repeats);
     if (cost_[number] * (repeats - 1) >= kRecomputeCost) {
-      return concat("each element read ", repeats, " times; recomputing costs ", cost_[number]);
+      return {concat("each element read ", repeats, " times; recomputing costs ", cost_[number]),
+              true};
     }
-    return "";
+    return {};
+  }
+
+  // --- tmps of one kernel
+  // --------------------------------------------------------------------------
+
+  // The tmps of a kernel so far, and the root axes at which all of them are read everywhere.
+  struct Rows {
+    std::vector<size_t> tmps;
+    Labels axes;
+  };
+
+  Labels agreed_labels(size_t number) const {
+    const Contexts& contexts = contexts_[number];
+    Labels labels = contexts[0].labels;
+    for (const Context& context : contexts) {
+      for (size_t dim = 0; dim < labels.size(); ++dim) {
+        if (context.labels[dim] != labels[dim]) labels[dim] = kAnywhere;
+      }
+    }
+    return labels;
+  }
+
+  bool keep_in_kernel(size_t number) {
+    const Node& node = order_[number];
+    const Contexts& contexts = contexts_[number];
+    if (contexts.empty() || contexts.size() > kMaxContexts || work_of(node) == 0) return false;
+    const void* kernel = contexts[0].kernel;
+    const auto is_there = [&](const Context& context) { return context.kernel == kernel; };
+    if (!std::all_of(contexts.begin(), contexts.end(), is_there)) return false;
+    const size_t root = number_.at(kernel);
+    if (has_contraction_[number] || has_contraction_[root]) return false;
+    Rows rows = kernels_[kernel];
+    if (rows.tmps.empty()) rows.axes = own_labels(order_[root]);
+    if (rows.tmps.size() == kMaxTmps) return false;
+    rows.tmps.push_back(number);
+    const Labels labels = agreed_labels(number);
+    std::erase_if(rows.axes, [&](Label axis) {
+      return axis < 0 || std::find(labels.begin(), labels.end(), axis) == labels.end();
+    });
+    if (!is_worth_keeping(order_[root], rows)) return false;
+    kernels_[kernel] = std::move(rows);
+    return true;
+  }
+
+  bool is_worth_keeping(const Node& root, const Rows& rows) const {
+    int64_t bytes = 0;
+    int64_t work = num_elements(root.shape());
+    for (const size_t number : rows.tmps) {
+      const Node& node = order_[number];
+      const Labels labels = agreed_labels(number);
+      int64_t box = 1;
+      for (size_t dim = 0; dim < labels.size(); ++dim) {
+        const bool is_fixed =
+            std::find(rows.axes.begin(), rows.axes.end(), labels[dim]) != rows.axes.end();
+        if (!is_fixed) box *= node.shape()[dim];
+      }
+      const DType dtype = node.op() == Op::kReduce ? reduce_accumulator(node) : node.dtype();
+      if (box > 1) bytes += box * dtype_size_bytes(dtype);
+      work += work_of(node);
+    }
+    if (bytes > max_local_bytes_ / 2) return false;
+    int64_t num_rows = 1;
+    for (const Label axis : rows.axes)
+      num_rows *= root.shape()[static_cast<size_t>(axis)];
+    return num_rows >= kMinRows || work <= kMaxSmallWork;
   }
 
   std::span<const Node> order_;
   const std::function<bool(const Node&)>& is_given_;
+  const int64_t max_local_bytes_;
   std::vector<std::vector<size_t>> users_;
   std::unordered_map<const void*, size_t> number_;
   std::unordered_map<const void*, bool> is_output_;
@@ -221,13 +422,17 @@ class Chooser {
   std::vector<int64_t> cost_;
   std::vector<int64_t> depth_;
   std::vector<bool> ends_chain_;
+  std::vector<int64_t> largest_;       // elements of the largest value that is read for it
+  std::vector<bool> has_contraction_;  // one is computed with it, if it is not stored
+  std::unordered_map<const void*, Rows> kernels_;  // by stored node
 };
 
 }  // namespace
 
 StoreChoice choose_stores(std::span<const Node> order, std::span<const Node> outputs,
-                          const std::function<bool(const Node&)>& is_given) {
-  return Chooser(order, outputs, is_given).choose();
+                          const std::function<bool(const Node&)>& is_given,
+                          int64_t max_local_bytes) {
+  return Chooser(order, outputs, is_given, max_local_bytes).choose();
 }
 
 }  // namespace tenon
