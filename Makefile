@@ -1,12 +1,13 @@
 # The front door: what a person types. The build itself is CMake (CMakePresets.json).
 #   make demo        install what is missing, build, run the demonstration
 #   make test        install what is missing, build, run all tests with the IR verifier on
+#   make bench       install and build what is compared with too, measure
 #   make check-all   every preset, sanitizer and long test (tools/check_all.sh)
 #   make format, make lint, make clean
 # SPDX-License-Identifier: MIT
 JOBS ?= $(shell nproc)
 
-.PHONY: all demo test check-all format lint clean build packages
+.PHONY: all demo test bench check-all format lint clean build packages
 
 all: build
 
@@ -28,6 +29,12 @@ test:
 	@cmake --preset release --log-level=WARNING
 	@cmake --build --preset release --parallel $(JOBS)
 	@ctest --preset release --parallel $(JOBS)
+
+bench:
+	@tools/install_packages.sh build bench
+	@cmake --preset bench --log-level=WARNING
+	@cmake --build --preset bench --parallel $(JOBS) --target tenon
+	build/bench/tenon bench
 
 check-all:
 	@tools/install_packages.sh build test check

@@ -26,6 +26,8 @@ namespace {
 
 using namespace tenon::bench;  // NOLINT(google-build-using-namespace): the command is its front
 
+constexpr int64_t kMaxThreads = 1024;
+
 std::vector<Workload> workloads_of(const BenchOptions& options) {
   std::optional<uint32_t> draw;
   try {
@@ -77,7 +79,12 @@ std::vector<Row> measure(const std::vector<Workload>& workloads, const BenchOpti
   Harness harness(harness_options, peers);
   // Small products do not tell whether a library is right; a quick run does not judge.
   print(options.is_quick ? harness.check_peers(64, 0) : harness.check_peers(1024));
+  constexpr int64_t kLargeBytes = int64_t{256} << 20;  // eight times the largest cache known to us
+  constexpr int64_t kQuickBytes = int64_t{4} << 20;
   std::vector<Row> rows;
+  if (options.names.empty()) {
+    rows = harness.measure_limits(options.is_quick ? kQuickBytes : kLargeBytes);
+  }
   for (const Workload& workload : workloads) {
     rows.push_back(harness.measure(workload));
     const Row& row = rows.back();
@@ -95,7 +102,9 @@ int bench_command(const BenchOptions& options) {
     const ScopedDefaultDevice scope(chosen_device(options.device));
     return first_result();
   }
-  if (options.threads < 0) throw WrongUsage("bench: --threads must be at least 1");
+  if (options.threads && (*options.threads < 1 || *options.threads > kMaxThreads)) {
+    throw WrongUsage(concat("bench: --threads must be 1 to ", kMaxThreads));
+  }
   if (!(options.budget_s > 0)) throw WrongUsage("bench: --budget must be above 0 seconds");
   const bool is_alone = options.is_compile || options.is_launch;
   if (is_alone && (!options.names.empty() || !options.draw.empty())) {
@@ -106,12 +115,14 @@ int bench_command(const BenchOptions& options) {
     list(workloads);
     return kExitOk;
   }
+  // What cannot be written is better known before an hour of measuring.
+  if (!options.json_file.empty()) write_file_atomic(options.json_file, json_text({}));
   std::optional<ScopedSetting> threads;
-  if (options.threads > 0) threads.emplace(Setting::kThreads, std::to_string(options.threads));
+  if (options.threads) threads.emplace(Setting::kThreads, std::to_string(*options.threads));
   Device& device = chosen_device(options.device);
   const ScopedDefaultDevice scope(device);
-  const int num_threads = std::max(
-      1, options.threads > 0 ? static_cast<int>(options.threads) : device.target().threads);
+  const int num_threads =
+      static_cast<int>(options.threads.value_or(std::max(1, device.target().threads)));
   print(concat("tenon:     ", tenon_version(), ", sources ", compiler_id().substr(0, 12),
                "\ndevice:    ", device.name(), "\nthreads:   ", num_threads, "\n",
                describe_machine(device.target())));

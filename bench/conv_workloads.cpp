@@ -156,6 +156,7 @@ Workload digits_workload(bool is_quick) {
   workload.name = concat("digits_", num_images);
   workload.group = "digits";
   workload.unit = "images/s";
+  workload.variants = {{.name = "simple", .variable = "TENON_PLAN", .value = "simple"}};
   workload.work = static_cast<double>(num_images);
   workload.prepare = [num_images] { return prepare_digits(num_images); };
   return workload;

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "tenon/base/error.h"
+#include "tenon/base/settings.h"
 #include "tenon/base/text.h"
 #include "tenon/base/timing.h"
 #include "tenon/engine/engine.h"
@@ -18,15 +19,35 @@
 namespace tenon::bench {
 namespace {
 
+// Runs that are longer need no other before them to be steady.
+constexpr double kLongRunS = 0.05;
 constexpr int64_t kTenonPauseMs = 3;  // its threads spin for about a millisecond after a launch
 
 double seconds(int64_t time_ns) {
   return static_cast<double>(time_ns) * 1e-9;
 }
 
+/// Builds and computes; `result` keeps the value. Returns nanoseconds.
+int64_t run_once(const Case& inputs, Tensor& result) {
+  result = Tensor();  // equal graphs are one node, and this one has its value already
+  const int64_t start_ns = now_ns();
+  result = inputs.build();
+  result.realize();
+  return now_ns() - start_ns;
+}
+
+std::optional<Setting> find_setting(std::string_view variable) {
+  for (const SettingInfo& info : settings_table())
+    if (info.variable == variable) return info.setting;
+  return std::nullopt;
+}
+
 void add_note(Row& row, const std::string& note) {
   append(row.note, row.note.empty() ? "" : "; ", note);
 }
+
+// Runs shorter than this say little about how time grows with work.
+constexpr double kOverheadS = 0.01;
 
 std::string first_line(std::string_view text) {
   return std::string(text.substr(0, text.find('\n')));
@@ -39,25 +60,23 @@ struct Harness::Contestant {
   std::string name;
   std::function<int64_t()> run;  ///< one run; returns nanoseconds
   double work = 0;
+  std::function<std::optional<std::string>()> why_wrong = {};  ///< of the last run; probes: none
   int64_t pause_after_ms = 0;
   int64_t runs_per_window = 1;
+  bool is_long = false;
   std::vector<double> times_s = {};  ///< of one run, per window
 
   void find_runs(double window_s, double one_run_s) {
+    is_long = one_run_s > kLongRunS;
     runs_per_window = std::max<int64_t>(1, std::llround(window_s / std::max(one_run_s, 1e-9)));
   }
   void run_window() {
-    if (runs_per_window > 1) run();  // wakes the threads
+    if (!is_long) run();  // wakes the threads, fills the caches
     int64_t total_ns = 0;
     for (int64_t i = 0; i < runs_per_window; ++i)
       total_ns += run();
     times_s.push_back(seconds(total_ns) / static_cast<double>(runs_per_window));
   }
-};
-
-/// Of the peers among the contestants, in their order.
-struct Harness::Outputs {
-  std::vector<std::unique_ptr<HostArray>> arrays;
 };
 
 void pause_ms(int64_t time_ms) {
@@ -68,7 +87,7 @@ Harness::Harness(HarnessOptions options, std::vector<Peer*> peers)
     : options_(options), peers_(std::move(peers)) {}
 
 std::string Harness::check_peers(int64_t size, double least_share) {
-  constexpr int kTries = 5;
+  constexpr int kTries = 12;  // on a busy machine about 8 s until a peer is given up
   constexpr int kWindows = 8;
   const HostArray a(DType::kF32, {size, size}, Fill::kUniform, 1);
   const HostArray b(DType::kF32, {size, size}, Fill::kUniform, 2);
@@ -122,9 +141,34 @@ std::string Harness::why_too_long(const Workload& workload) const {
                      options_.budget_s);
 }
 
+std::vector<Row> Harness::measure_limits(int64_t size_bytes) const {
+  std::vector<Contestant> contestants;
+  std::vector<const char*> units;
+  for (const LimitKind kind : {LimitKind::kFmaF32, LimitKind::kDotBf16, LimitKind::kDotI8,
+                               LimitKind::kRead, LimitKind::kCopy}) {
+    Workload none;
+    none.limit = kind;
+    none.limit_bytes = size_bytes;
+    add_probes(none, contestants);
+    const bool is_memory = kind == LimitKind::kRead || kind == LimitKind::kCopy;
+    units.resize(contestants.size(), is_memory ? "GB/s" : "GOP/s");
+  }
+  take_turns(contestants);
+  std::vector<Row> rows;
+  for (size_t i = 0; i < contestants.size(); ++i) {
+    const Contestant& probe = contestants[i];
+    Row row{.name = "limit", .group = "limits", .unit = units[i]};
+    row.limit = rate_figure(probe.name, probe.work, summarize(probe.times_s));
+    row.windows = options_.windows;
+    rows.push_back(row);
+  }
+  return rows;
+}
+
 Row Harness::measure(const Workload& workload) {
   Row row{.name = workload.name, .group = workload.group, .unit = workload.unit};
   row.goal = options_.has_goals ? workload.goal : 0;
+  row.mean_goal = options_.has_goals ? workload.mean_goal : 0;
   row.note = why_too_long(workload);
   if (!row.note.empty()) return row;
   try {
@@ -138,20 +182,16 @@ Row Harness::measure(const Workload& workload) {
 
 Row Harness::measure_case(const Workload& workload, const Case& inputs, Row row) {
   Tensor result;
-  const auto run_tenon = [&] {
-    result = Tensor();  // equal graphs are one node, and this one has its value already
-    const int64_t start_ns = now_ns();
-    result = inputs.build();
-    result.realize();
-    return now_ns() - start_ns;
-  };
+  const auto run_tenon = [&] { return run_once(inputs, result); };
   run_tenon();  // lowers, compiles, takes memory
   const int64_t kernels_before = total_stats().kernels;
   double run_s = seconds(run_tenon());
   row.kernels = total_stats().kernels - kernels_before;
   TENON_CHECK(row.kernels > 0, ErrorCode::kInternal, "bench: a run launched no kernel");
-  double& group_rate = seconds_per_work_[workload.group];
-  group_rate = std::max(group_rate, run_s / workload.work);
+  if (run_s > kOverheadS) {
+    double& group_rate = seconds_per_work_[workload.group];
+    group_rate = std::max(group_rate, run_s / workload.work);
+  }
   if (run_s > options_.budget_s) {
     row.note =
         fmt::format("skipped: a run takes {:.2f} s, budget {:g} s", run_s, options_.budget_s);
@@ -159,50 +199,71 @@ Row Harness::measure_case(const Workload& workload, const Case& inputs, Row row)
   }
 
   std::vector<Contestant> contestants;
-  contestants.push_back(
-      {.name = "tenon", .run = run_tenon, .work = workload.work, .pause_after_ms = kTenonPauseMs});
+  contestants.push_back({.name = "tenon",
+                         .run = run_tenon,
+                         .work = workload.work,
+                         .why_wrong = [&] { return inputs.why_wrong(result.to_bytes().data()); },
+                         .pause_after_ms = kTenonPauseMs});
   contestants[0].find_runs(options_.window_s, run_s);
-  Outputs outputs;
-  add_peers(workload, inputs, row, contestants, outputs);
-  const size_t num_sides = contestants.size();
+  add_variants(workload, inputs, contestants);
+  add_peers(workload, inputs, row, contestants);
   add_probes(workload, contestants);
   take_turns(contestants);
 
   row.windows = options_.windows;
-  for (size_t i = 0; i < contestants.size(); ++i) {
-    const Contestant& side = contestants[i];
+  for (const Contestant& side : contestants) {
     Figure figure = rate_figure(side.name, side.work, summarize(side.times_s));
-    if (i == 0) {
-      row.tenon = figure;
-    } else if (i < num_sides) {
-      const auto invalid = invalid_peers_.find(side.name);
-      if (invalid != invalid_peers_.end()) figure.invalid = invalid->second;
-      row.peers.push_back(figure);
-    } else if (!row.limit || row.limit->best < figure.best) {
-      row.limit = figure;
+    if (!side.why_wrong) {  // a probe
+      if (!row.limit || row.limit->best < figure.best) row.limit = figure;
+      continue;
     }
-  }
-  // What the last windows left.
-  if (const std::optional<std::string> why = inputs.why_wrong(result.to_bytes().data())) {
-    row.has_failed = true;
-    add_note(row, concat("tenon is wrong: ", *why));
-  }
-  for (size_t i = 0; i < outputs.arrays.size(); ++i) {
-    if (const std::optional<std::string> why = inputs.why_wrong(outputs.arrays[i]->data())) {
-      row.peers[i].invalid = "wrong result";
-      add_note(row, concat(row.peers[i].name, " is wrong: ", *why));
+    const auto invalid = invalid_peers_.find(side.name);
+    if (invalid != invalid_peers_.end()) figure.invalid = invalid->second;
+    // What the last window left.
+    if (const std::optional<std::string> why = side.why_wrong()) {
+      figure.invalid = "wrong result";
+      add_note(row, concat(side.name, " is wrong: ", *why));
+    }
+    if (&side == &contestants[0]) {
+      row.has_failed = !figure.invalid.empty();
+      row.tenon = figure;
+    } else {
+      row.peers.push_back(figure);
     }
   }
   if (!row.has_failed) set_ratio(row, workload.is_against_limit);
   return row;
 }
 
+void Harness::add_variants(const Workload& workload, const Case& inputs,
+                           std::vector<Contestant>& contestants) const {
+  for (const Variant& variant : workload.variants) {
+    const std::optional<Setting> setting = find_setting(variant.variable);
+    if (!setting) continue;
+    const auto result = std::make_shared<Tensor>();
+    const auto run = [=, &inputs, value = variant.value] {
+      const ScopedSetting scope(*setting, value);
+      return run_once(inputs, *result);
+    };
+    run();
+    Contestant contestant{
+        .name = variant.name,
+        .run = run,
+        .work = workload.work,
+        .why_wrong = [result, &inputs] { return inputs.why_wrong(result->to_bytes().data()); },
+        .pause_after_ms = kTenonPauseMs};
+    contestant.find_runs(options_.window_s, seconds(run()));
+    contestants.push_back(std::move(contestant));
+  }
+}
+
 void Harness::add_peers(const Workload& workload, const Case& inputs, Row& row,
-                        std::vector<Contestant>& contestants, Outputs& outputs) const {
+                        std::vector<Contestant>& contestants) const {
   for (Peer* peer : peers_) {
     Job job = inputs.job;
     if (job.kind == JobKind::kNone) return;
-    auto out = std::make_unique<HostArray>(inputs.out_dtype, Shape{inputs.out_size}, Fill::kPoison);
+    const auto out =
+        std::make_shared<HostArray>(inputs.out_dtype, Shape{inputs.out_size}, Fill::kPoison);
     job.out = out->data();
     const std::function<void()> call = peer->prepare(job);
     if (!call) continue;
@@ -219,11 +280,11 @@ void Harness::add_peers(const Workload& workload, const Case& inputs, Row& row,
     Contestant contestant{.name = peer->name(),
                           .run = run,
                           .work = workload.work,
+                          .why_wrong = [out, &inputs] { return inputs.why_wrong(out->data()); },
                           .pause_after_ms = options_.pause_ms};
     contestant.find_runs(options_.window_s, seconds(run()));
     pause_ms(options_.pause_ms);
     contestants.push_back(std::move(contestant));
-    outputs.arrays.push_back(std::move(out));
   }
 }
 

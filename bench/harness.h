@@ -34,15 +34,20 @@ class Harness {
   /// nothing: returns lines for people. Peers that fail count as invalid in later rows.
   std::string check_peers(int64_t size, double least_share = 0.6);
 
+  /// The machine's limits themselves, over `size_bytes` of memory: rows of the group "limits" whose
+  /// only figure is the limit.
+  std::vector<Row> measure_limits(int64_t size_bytes) const;
+
   /// One row. Errors of Tenon's and wrong results make it a failed one.
   Row measure(const Workload& workload);
 
  private:
   struct Contestant;
-  struct Outputs;
   Row measure_case(const Workload& workload, const Case& inputs, Row row);
+  void add_variants(const Workload& workload, const Case& inputs,
+                    std::vector<Contestant>& contestants) const;
   void add_peers(const Workload& workload, const Case& inputs, Row& row,
-                 std::vector<Contestant>& contestants, Outputs& outputs) const;
+                 std::vector<Contestant>& contestants) const;
   void add_probes(const Workload& workload, std::vector<Contestant>& contestants) const;
   void take_turns(std::vector<Contestant>& contestants) const;
   std::string why_too_long(const Workload& workload) const;
@@ -50,7 +55,7 @@ class Harness {
   const HarnessOptions options_;
   const std::vector<Peer*> peers_;
   std::map<std::string, std::string> invalid_peers_;  // name to reason
-  std::map<std::string, double> seconds_per_work_;    // of each group, the slowest so far
+  std::map<std::string, double> seconds_per_work_;    // of each group, the slowest yet
 };
 
 /// Milliseconds of sleep.

@@ -99,8 +99,10 @@ __attribute__((target("amx-tile,amx-int8"))) int64_t i8_tiles(int64_t steps) {
   return steps;
 }
 
-/// Tiles raise SIGILL until the process has asked for them.
-bool may_use_tiles() {
+}  // namespace
+
+bool has_tiles() {
+  // Tile instructions raise SIGILL until the process has asked for them.
   constexpr long kRequestPermission = 0x1023;
   constexpr long kTileData = 18;
   static const bool is_granted = __builtin_cpu_supports("amx-tile") != 0 &&
@@ -108,10 +110,8 @@ bool may_use_tiles() {
   return is_granted;
 }
 
-}  // namespace
-
 UnitProbe bf16_unit_probe() {
-  if (may_use_tiles() && __builtin_cpu_supports("amx-bf16")) {
+  if (has_tiles() && __builtin_cpu_supports("amx-bf16")) {
     return {"AMX bf16", 4 * 16 * 16 * 32 * 2, bf16_tiles};
   }
   if (__builtin_cpu_supports("avx512bf16")) return {"vdpbf16ps", 12 * 16 * 2 * 2, bf16_dots};
@@ -119,7 +119,7 @@ UnitProbe bf16_unit_probe() {
 }
 
 UnitProbe i8_unit_probe() {
-  if (may_use_tiles() && __builtin_cpu_supports("amx-int8")) {
+  if (has_tiles() && __builtin_cpu_supports("amx-int8")) {
     return {"AMX int8", 4 * 16 * 16 * 64 * 2, i8_tiles};
   }
   if (__builtin_cpu_supports("avx512vnni")) return {"vpdpbusd", 12 * 16 * 4 * 2, i8_dots};

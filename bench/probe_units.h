@@ -13,6 +13,9 @@ struct UnitProbe {
   int64_t (*run)(int64_t steps) = nullptr;
 };
 
+/// Whether the CPU has AMX and the kernel grants it.
+bool has_tiles();
+
 /// The fastest unit of this CPU for bf16 products summed in f32. Asks the kernel for AMX's tiles
 /// where the CPU has them.
 UnitProbe bf16_unit_probe();

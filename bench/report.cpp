@@ -45,7 +45,6 @@ std::vector<std::string> peer_names(const std::vector<Row>& rows) {
 std::string remarks(const Row& row) {
   std::vector<std::string> words;
   if (row.has_failed) words.emplace_back("FAILED");
-  if (row.kernels > 1) words.push_back(concat(row.kernels, " kernels"));
   if (!row.note.empty()) words.push_back(row.note);
   if (row.limit) words.push_back(concat("limit: ", row.limit->name));
   return join(words, "; ");
@@ -69,8 +68,13 @@ std::string groups_text(const std::vector<Row>& rows) {
       if (worst == nullptr || *row.ratio < *worst->ratio) worst = &row;
     }
     if (ratios.size() < 2) return;
-    append(text, fmt::format("{}: geometric mean {:.3f}, worst {:.3f} ({}) of {}\n", title,
-                             geometric_mean(ratios), *worst->ratio, worst->name, ratios.size()));
+    const double mean = geometric_mean(ratios);
+    append(text, fmt::format("{}: geometric mean {:.3f}, worst {:.3f} ({}) of {}\n", title, mean,
+                             *worst->ratio, worst->name, ratios.size()));
+    if (title == worst->group && mean < worst->mean_goal) {
+      append(text, fmt::format("missed: {} geometric mean {:.3f}, goal {:.3f}\n", title, mean,
+                               worst->mean_goal));
+    }
   };
   for (const std::string& group : groups)
     add(group, [&](const Row& row) { return row.group == group; });
@@ -82,7 +86,7 @@ std::string goals_text(const std::vector<Row>& rows) {
   std::string text;
   for (const Row& row : rows) {
     if (is_goal_met(row).value_or(true)) continue;
-    const double reached = row.is_lower_better ? row.tenon->best : *row.ratio;
+    const double reached = row.is_lower_better ? row.tenon->median : *row.ratio;
     append(text, "missed: ", row.name, " ", number_text(reached), row.is_lower_better ? " " : "",
            row.is_lower_better ? row.unit : "", ", goal ", number_text(row.goal), "\n");
   }
@@ -147,7 +151,7 @@ void set_ratio(Row& row, bool is_against_limit) {
 
 std::optional<bool> is_goal_met(const Row& row) {
   if (row.goal <= 0 || !row.tenon) return std::nullopt;
-  if (row.is_lower_better) return row.tenon->best <= row.goal;
+  if (row.is_lower_better) return row.tenon->median <= row.goal;
   if (!row.ratio) return std::nullopt;
   return *row.ratio >= row.goal;
 }
@@ -157,7 +161,7 @@ std::string table_text(const std::vector<Row>& rows) {
   cli::Table table;
   std::vector<std::string> head{"name", "unit", "tenon best (median)"};
   head.insert(head.end(), peers.begin(), peers.end());
-  head.insert(head.end(), {"limit", "ratio", "of limit", "remarks"});
+  head.insert(head.end(), {"limit", "ratio", "of limit", "kernels", "remarks"});
   table.add(head);
   for (const Row& row : rows) {
     std::vector<std::string> cells{row.name, row.unit, row.tenon ? figure_text(*row.tenon) : "-"};
@@ -170,6 +174,7 @@ std::string table_text(const std::vector<Row>& rows) {
     cells.push_back(row.limit && row.tenon
                         ? fmt::format("{:.1f} %", 100 * row.tenon->best / row.limit->best)
                         : "-");
+    cells.push_back(row.kernels > 0 ? concat(row.kernels) : "-");
     cells.push_back(remarks(row));
     table.add(cells);
   }

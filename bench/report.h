@@ -28,7 +28,8 @@ struct Row {
   std::vector<Figure> peers;
   std::optional<Figure> limit;
   std::optional<double> ratio;  ///< to the best valid peer, or to the limit
-  double goal = 0;              ///< of the ratio; if lower is better, of the figure; 0: none
+  double goal = 0;              ///< of the ratio; if lower is better, of the median; 0: none
+  double mean_goal = 0;         ///< of the geometric mean of the group's ratios; 0: none
   int windows = 0;
   int64_t kernels = 0;  ///< launches of one run
   std::string note;     ///< why there is no figure or no peer, or what went wrong

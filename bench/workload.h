@@ -32,6 +32,13 @@ struct Case {
   std::function<std::optional<std::string>(const std::byte* out)> why_wrong;
 };
 
+/// Tenon itself under another setting, as if it were a peer.
+struct Variant {
+  std::string name;      ///< "simple"
+  std::string variable;  ///< of settings.def; a variant of one that is not there takes no part
+  std::string value;
+};
+
 struct Workload {
   std::string name;
   std::string group;  ///< rows whose ratios belong together
@@ -41,7 +48,9 @@ struct Workload {
   int64_t limit_bytes = 0;
   /// The ratio is to the limit where no library does the same, else to the best peer.
   bool is_against_limit = false;
-  double goal = 0;  ///< of the ratio; 0: none
+  double goal = 0;       ///< of the ratio; 0: none
+  double mean_goal = 0;  ///< of the group's geometric mean
+  std::vector<Variant> variants = {};
   std::function<Case()> prepare;
 };
 

@@ -11,7 +11,7 @@ set -euo pipefail
 build=(g++ cmake ninja-build libfmt-dev libcli11-dev nlohmann-json3-dev libxxhash-dev clang-22
   libllvm22)
 test=(python3 libgtest-dev libgmock-dev libclang-rt-22-dev llvm-22)
-check=(clang-format clang-tidy ccache)
+check=(clang-format clang-tidy ccache qemu-user)
 bench=(libopenblas-dev libdnnl-dev)
 
 packages=()

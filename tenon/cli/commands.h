@@ -64,10 +64,10 @@ int explain_command(const ExplainOptions& options);
 struct BenchOptions {
   std::vector<std::string> names;  ///< workloads or groups; empty: all
   std::string device;
-  std::string draw;       ///< hex digits that shapes are drawn by; empty: none
-  std::string json_file;  ///< empty: none
-  int64_t threads = 0;    ///< 0: as the device has
-  double budget_s = 1;    ///< rows whose single run takes longer are skipped
+  std::string draw;                ///< hex digits that shapes are drawn by; empty: none
+  std::string json_file;           ///< empty: none
+  std::optional<int64_t> threads;  ///< else as the device has
+  double budget_s = 1;             ///< rows whose single run takes longer are skipped
   bool is_list = false;
   bool is_quick = false;
   bool is_compile = false;

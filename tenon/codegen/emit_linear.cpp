@@ -193,9 +193,7 @@ class Emitter {
     const int lanes = exprs_.lanes();
     const ValueId gate = exprs_.whole(exprs_.guard());
     const Address at = exprs_.place(comp.index[0], buffer.dtype);
-    TENON_ASSERT(lanes == 1 || at.kind != Address::Kind::kScalar, "emit_linear: a Comp of '",
-                 nest_.name, "' writes one element of '", buffer.name,
-                 "' at all points of its vec axis");
+    if (lanes > 1 && at.kind == Address::Kind::kScalar) return emit_to_element(comp, at, gate);
     ValueId old = kNoId;
     if (comp.combine) {
       const LinearType type = value_type(buffer.dtype, lanes);
@@ -204,6 +202,20 @@ class Emitter {
     const ValueId value = exprs_.widen(combined(comp, old), lanes);
     builder_.store(exprs_.pointer(comp.dst), at.index, value, at.offset, gate, at.align,
                    comp.store == StoreKind::kNonTemporal);
+  }
+
+  // One element for all points of the vec axis, of which the guard leaves at most one.
+  void emit_to_element(const Comp& comp, const Address& at, ValueId gate) {
+    const int lanes = exprs_.lanes();
+    TENON_ASSERT(!comp.combine && gate != kNoId && exprs_.lanes_of(gate) == lanes,
+                 "emit_linear: a Comp of '", nest_.name, "' writes one element of '",
+                 nest_.buffers[static_cast<size_t>(comp.dst)].name,
+                 "' at all points of its vec axis");
+    const ValueId value = exprs_.widen(combined(comp, kNoId), lanes);
+    for (int lane = 0; lane < lanes; ++lane) {
+      builder_.store(exprs_.pointer(comp.dst), at.index, builder_.extract(value, lane), at.offset,
+                     builder_.extract(gate, lane));
+    }
   }
 
   // The value of the Comp, combined with the old one where it combines. A sum of products is the
@@ -248,7 +260,10 @@ class Emitter {
       end = builder_.binary(Op::kSub, end, builder_.constant(value_type(index_), 1));
     }
     const LinearBuilder::Loop opened = builder_.begin_for(begin, end, values_of(carried));
-    set_values(carried, opened.carried);
+    for (size_t i = 0; i < carried.size(); ++i) {
+      // What was not written before may not be read before it is.
+      if (regs_.find(carried[i]) != kNoId) regs_.set(carried[i], opened.carried[i]);
+    }
     const ExprEmitter::Mark mark = exprs_.enter_region();
     exprs_.bind_axis(axis, opened.index);
     emit();

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "tenon/base/error.h"
+#include "tenon/base/text.h"
 #include "tenon/codegen/emit_expr.h"
 #include "tenon/codegen/emit_fold.h"
 
@@ -187,14 +188,16 @@ ValueId ExprEmitter::emit_load(const Node& load) {
   if (const int axis = transposed_axis(load); axis >= 0) return emit_transposed(load, axis);
   const LinearType scalar = value_type(load.dtype());
   const ValueId own = parts.gated ? find(parts.gate) : kNoId;
-  const ValueId alt = parts.gated ? find(parts.alt) : constant(scalar, 0);
   Gate gate = is_guarded(load) ? guard_ : Gate{};
   if (own != kNoId) narrow(gate, own);
+  const bool is_open = gate.scalar == kNoId && gate.mask == kNoId && !gate.is_never;
+  const ValueId alt = parts.gated ? find(parts.alt) : is_open ? kNoId : constant(scalar, 0);
   if (gate.is_never) return alt;
   const Address at = address(parts.index[0], load.dtype());
   if (at.kind != Address::Kind::kScalar) {
     const LinearType type = value_type(load.dtype(), lanes());
-    return this->load(type, parts.buffer, at, whole(gate), widen(alt, lanes()));
+    const ValueId wide = is_open ? kNoId : widen(alt, lanes());
+    return this->load(type, parts.buffer, at, whole(gate), wide);
   }
   // One element for all lanes: touched if some lane wants it.
   const bool is_chosen_by_lane = own != kNoId && (lanes_of(own) > 1 || lanes_of(alt) > 1);
@@ -270,14 +273,15 @@ int64_t ExprEmitter::reg_stride(const Node& index) {
 }
 
 ValueId ExprEmitter::reg_vector(int buffer, int64_t element) {
-  const std::string& name = nest_.buffers[static_cast<size_t>(buffer)].name;
-  TENON_ASSERT(regs_.width(buffer) == 1 || element % regs_.width(buffer) == 0,
-               "emit_linear: register buffer '", name, "' of '", nest_.name,
-               "' is read at element ", element, ", which is not the first of its vectors of ",
-               regs_.width(buffer));
+  const auto where = [&] {
+    return concat("emit_linear: element ", element, " of register buffer '",
+                  nest_.buffers[static_cast<size_t>(buffer)].name, "' of '", nest_.name,
+                  "' is read ");
+  };
+  TENON_ASSERT(element % regs_.width(buffer) == 0, where(), "as the first of a vector of ",
+               regs_.width(buffer), " lanes, whose first elements are its multiples");
   const ValueId value = regs_.find(regs_.key(buffer, element));
-  TENON_ASSERT(value != kNoId, "emit_linear: register buffer '", name, "' of '", nest_.name,
-               "' is read at element ", element, " before it was written");
+  TENON_ASSERT(value != kNoId, where(), "before it is written");
   return value;
 }
 

@@ -112,11 +112,11 @@ void RegFile::forget_buffer(int buffer) {
 std::vector<RegKey> RegFile::written_by(int buffer, const Node& index,
                                         const std::vector<AxisUse>& axes) {
   const RegIndex& form = this->index(index);
-  std::set<RegKey> keys{key(buffer, form.offset)};
   std::vector<int64_t> elements{form.offset};
   for (const AxisUse& use : axes) {
     const int64_t coefficient = form.coefficient(use.axis);
-    if (coefficient == 0) continue;
+    const bool is_lane = use.role == Role::kVec && width(buffer) > 1;
+    if (coefficient == 0 || is_lane) continue;
     std::vector<int64_t> more;
     for (const int64_t element : elements) {
       for (int64_t i = 0; i < axis_extent(use.axis); ++i)
@@ -124,10 +124,12 @@ std::vector<RegKey> RegFile::written_by(int buffer, const Node& index,
     }
     elements = std::move(more);
   }
-  keys.clear();
+  std::vector<RegKey> keys;
   for (const int64_t element : elements)
-    keys.insert(key(buffer, element));
-  return {keys.begin(), keys.end()};
+    keys.push_back(key(buffer, element));
+  std::ranges::sort(keys);
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  return keys;
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64

@@ -842,7 +842,7 @@ class Placer {
 
   void add_carry(PlacedComp& comp, const Acc& acc) {
     comp.carry = acc.carry_in ? alias(comp, *acc.carry_in) : result_.storage.at(comp.comp->dst);
-    if (comp.carry->buffer == comp.acc->buffer) {
+    if (comp.carry->is_reg) {
       refuse("comp ", comp.plan->comp, " needs a buffer to carry its accumulator in");
     }
   }

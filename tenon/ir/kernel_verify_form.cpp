@@ -347,7 +347,8 @@ class DTypes {
     }
     for (const Node& guard : comp.guard) {
       expect(guard, DType::kBool, "guard");
-      if (guard && guard.op() != Op::kLt) v_.error(site_, "a guard is not of the form idx < idx");
+      const bool is_less = guard && (guard.op() == Op::kLt || guard.op() == Op::kLe);
+      if (guard && !is_less) v_.error(site_, "a guard is not of the form idx < idx");
     }
   }
 

@@ -58,16 +58,26 @@ std::string CWriter::element_text(const Inst& inst) {
 
 std::string CWriter::load_text(const Inst& inst) {
   const ValueId gate = gate_of(program(), inst);
+  const bool is_gated = gate != kNoId && program().type_of(gate).lanes == 1;
+  const bool is_mask = inst.type.lanes > 1 && inst.type.dtype == DType::kBool;
   std::string text;
   if (inst.type.lanes == 1) {
     text = element_text(inst);
     if (inst.type.dtype == DType::kBool) text += " != 0";
-    if (gate != kNoId && inst.type.dtype == DType::kBool) text = concat('(', text, ')');
+    if (is_gated && inst.type.dtype == DType::kBool) text = concat('(', text, ')');
   } else {
     text = vector_load(inst);
   }
-  if (gate == kNoId || program().type_of(gate).lanes > 1) return text;
-  return concat(operand_text(gate), " ? ", text, " : ", operand_text(alt_of(program(), inst)));
+  if (is_gated) {
+    std::string alt = operand_text(alt_of(program(), inst));
+    if (is_mask) {  // a scalar cannot choose between masks, but between their bytes
+      const LinearType bytes = value_type(DType::kU8, inst.type.lanes);
+      alt = concat("__builtin_convertvector(", alt, ", ", type_text(bytes), ')');
+    }
+    text = concat(operand_text(gate), " ? ", text, " : ", alt);
+  }
+  if (!is_mask) return text;
+  return concat("__builtin_convertvector(", text, ", ", type_text(inst.type), ')');
 }
 
 VectorAccess CWriter::describe_access(const Inst& inst, const LinearType& moved) {
@@ -101,6 +111,7 @@ VectorAccess CWriter::describe_access(const Inst& inst, const LinearType& moved)
   return access;
 }
 
+/// A vector as it lies in memory: a mask's bytes.
 std::string CWriter::vector_load(const Inst& inst) {
   const VectorAccess access = describe_access(inst, inst.type);
   const std::string& type = access.type;
@@ -133,9 +144,7 @@ std::string CWriter::vector_load(const Inst& inst) {
   add_function(concat("HELPER ", type, ' ', name, "(const ", memory_type(access.element.dtype),
                       " *p", parameters, ") {\n  return ", value, ";\n}"),
                access.in_memory, access.in_memory);
-  const std::string text = concat(name, '(', call, ')');
-  if (!access.is_mask) return text;
-  return concat("__builtin_convertvector(", text, ", ", type_text(inst.type), ')');
+  return concat(name, '(', call, ')');
 }
 
 std::string CWriter::store_text(const Inst& inst) {

@@ -24,7 +24,7 @@ LinearProgram emitted(std::string_view body) {
 
 void expect_refused(std::string_view body, std::string_view element) {
   EXPECT_ERROR(emitted(body), ErrorCode::kInternal, concat("element ", element), "'r' of 'k'",
-               "is read", "before it was written");
+               "is read before it is written");
 }
 
 /// y after the nest ran on x = 3, 5, 7, 11.

@@ -34,14 +34,14 @@ uint64_t random_bits(DType dtype, std::mt19937_64& random, bool has_fractions) {
   if (dtype == DType::kBool) return static_cast<uint64_t>(small) & 1U;
   if (!is_float(dtype)) return static_cast<uint64_t>(small);
   const double whole = static_cast<double>(small) - 4;
-  const double fraction = static_cast<double>(random() % 4096) / 4096;
+  const double fraction = static_cast<double>(random() >> 11) * 0x1p-53;  // sums are rounded
   return double_to_float(has_fractions ? whole + fraction : whole, dtype);
 }
 
 }  // namespace
 
-NestCase lower_nest(const Kernel& source, Target target) {
-  target.max_vector_bytes = 64;
+NestCase lower_nest(const Kernel& source, Target target, int max_vector_bytes) {
+  target.max_vector_bytes = max_vector_bytes;
   target.max_local_bytes = 1 << 20;
   target.max_arguments = 64;
   Kernel nest = source;

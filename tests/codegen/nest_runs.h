@@ -28,8 +28,8 @@ struct NestCase {
   LinearProgram cleaned;
 };
 
-/// Passes 4 to 10, each result verified. `target` gets vectors of 64 bytes.
-NestCase lower_nest(const Kernel& nest, Target target);
+/// Passes 4 to 10, each result verified for vectors of so many bytes.
+NestCase lower_nest(const Kernel& nest, Target target, int max_vector_bytes = 64);
 NestCase lower_nest(std::string_view text, const Target& target);
 /// Only what emit_linear needs, nothing verified: for nests that it must refuse.
 LinearProgram emit_unverified(std::string_view text);
@@ -69,7 +69,8 @@ std::string evaluate_nest(const NestCase& nest, uint64_t seed = 1);
 void run_kernel(CpuKernelFunction function, const LinearProgram& program,
                 std::span<const ArgumentValue> values);
 
-/// Compiles all of them for each CPU level that is here and runs them; what differs, or nothing.
+/// Compiles all of them by each renderer for each CPU level that is here and runs them; what
+/// differs, or nothing.
 std::string run_compiled(const std::vector<Kernel>& nests);
 
 /// Instructions of an op in a region and those inside it.

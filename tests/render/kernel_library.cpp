@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <fstream>
+#include <random>
 #include <sstream>
 
 #include "tenon/backend/cpu/llvm_compiler.h"
@@ -31,6 +32,21 @@ std::string output_of(const std::string& command) {
   const int status = ::pclose(pipe);
   if (status != 0) append(out, "exit ", status, '\n');
   return out;
+}
+
+bool takes(Op op, DType dtype) {
+  switch (op_info(op).rule) {
+    case DTypeRule::kSameFloat: return is_float(dtype);
+    case DTypeRule::kSameInt: return is_int(dtype);
+    case DTypeRule::kSameIntOrBool: return !is_float(dtype);
+    case DTypeRule::kSame: return dtype != DType::kBool || (op != Op::kSub && op != Op::kDiv);
+    case DTypeRule::kNone:
+    case DTypeRule::kAttr:
+    case DTypeRule::kCompare:
+    case DTypeRule::kTest:
+    case DTypeRule::kWhere: return true;
+  }
+  return false;
 }
 
 std::vector<CpuLevel> make_levels() {
@@ -92,7 +108,7 @@ std::optional<std::string> why_not_compiled(const Renderer& renderer) {
 }
 
 KernelLibrary::KernelLibrary(const std::vector<RenderedSource>& sources, const RendererCase& with)
-    : text_(with.renderer->join(sources)) {
+    : target_(with.level->target), text_(with.renderer->join(sources)) {
   if (with.renderer == &llvm_renderer()) {
     compile_llvm(*with.level);
   } else {
@@ -105,7 +121,8 @@ void KernelLibrary::compile_c(const CpuLevel& level) {
   const std::string flags =
       "-std=c11 -O1 -mprefer-vector-width=512 -ffp-contract=off -fno-math-errno "
       "-fexcess-precision=16 -fPIC -fno-builtin -fno-jump-tables -ffreestanding "
-      "-fno-asynchronous-unwind-tables -fno-stack-protector -Wall -Wextra ";
+      "-fno-asynchronous-unwind-tables -fno-stack-protector -Wall -Wextra "
+      "-Wno-unused-variable ";  // a shuffle need not read both of its sources
   const std::string object = folder_ / "k.o";
   problems_ =
       output_of(concat("clang-22 ", flags, level.flags, " -c -o ", object, " ", folder_ / "k.c"));
@@ -173,6 +190,60 @@ uint64_t HostBuffer::get(size_t index) const {
 void HostBuffer::set(size_t index, uint64_t bits) {
   const auto size = static_cast<size_t>(dtype_size_bytes(dtype_));
   ::memcpy(memory_.get() + index * size, &bits, size);
+}
+
+Arguments make_arguments(const LinearProgram& program, const ArgumentOptions& options) {
+  Arguments result;
+  std::mt19937_64 random(options.seed);
+  for (const Argument& argument : program.signature.arguments) {
+    const DType dtype = argument.dtype;
+    const std::vector<uint64_t> special = special_values(dtype);
+    const auto number = [&]() -> uint64_t {
+      if (argument.name == options.indices) return random() % 64;
+      if (options.has_special_values && random() % 3 == 0) {
+        return special[random() % special.size()];
+      }
+      if (is_float(dtype)) {
+        const double value = static_cast<double>(static_cast<int64_t>(random() % 4001) - 2000) / 8;
+        return double_to_float(value, dtype);
+      }
+      return canonical_bits(dtype, dtype == DType::kBool ? random() & 1 : random());
+    };
+    if (!argument.is_buffer) {
+      const bool ranged = is_int(dtype);
+      const auto span = static_cast<uint64_t>(argument.max - argument.min) + 1;
+      const uint64_t bits =
+          ranged ? static_cast<uint64_t>(argument.min) + (span == 0 ? 0 : random() % span)
+                 : number();
+      result.values.push_back({.is_buffer = false, .dtype = dtype, .bits = bits});
+      result.packed.push_back(bits);
+      continue;
+    }
+    HostBuffer buffer(dtype, static_cast<size_t>(argument.num_elements));
+    if (argument.access != ArgumentAccess::kWrite) {
+      for (size_t i = 0; i < buffer.size(); ++i)
+        buffer.set(i, number());
+    }
+    result.values.push_back({.is_buffer = true,
+                             .dtype = dtype,
+                             .address = buffer.data(),
+                             .size_bytes = argument.num_elements * dtype_size_bytes(dtype)});
+    result.packed.push_back(buffer.address());
+    result.buffers.push_back(std::move(buffer));
+  }
+  return result;
+}
+
+std::vector<Op> linear_ops_of(DType dtype, const Target& target) {
+  std::vector<Op> ops;
+  for (const OpInfo& info : all_ops()) {
+    const Op op = info.op;
+    if (!is_elementwise(op) || !has_level(op, kLinearLevel) || is_bounded_class(op)) continue;
+    if (op == Op::kCast || op == Op::kBitcast || !takes(op, dtype)) continue;
+    const bool is_optional = op == Op::kSqrt || op == Op::kTrunc || op == Op::kFma;
+    if (!is_optional || target.is_native(op)) ops.push_back(op);
+  }
+  return ops;
 }
 
 bool same_value(DType dtype, uint64_t a, uint64_t b) {

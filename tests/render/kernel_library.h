@@ -53,6 +53,7 @@ class KernelLibrary {
   KernelLibrary(const KernelLibrary&) = delete;
   KernelLibrary& operator=(const KernelLibrary&) = delete;
 
+  const Target& target() const { return target_; }
   const std::string& text() const { return text_; }
   const std::string& problems() const { return problems_; }
 
@@ -62,6 +63,7 @@ class KernelLibrary {
   void compile_c(const CpuLevel& level);
   void compile_llvm(const CpuLevel& level);
 
+  const Target& target_;
   TempFolder folder_;
   std::string text_;
   std::string problems_;
@@ -90,6 +92,24 @@ class HostBuffer {
   size_t num_elements_;
   std::unique_ptr<std::byte, Free> memory_;
 };
+
+/// Arguments for a program: buffers of random numbers, poisoned where they are only written.
+struct Arguments {
+  std::vector<HostBuffer> buffers;
+  std::vector<ArgumentValue> values;
+  std::vector<uint64_t> packed;
+};
+struct ArgumentOptions {
+  std::string indices = {};         ///< name of the buffer that holds numbers below 64
+  bool has_special_values = false;  ///< else numbers that stay finite
+  uint64_t seed = 7;
+};
+/// The same for the same options.
+Arguments make_arguments(const LinearProgram& program, const ArgumentOptions& options);
+
+/// The elementwise ops of the linear level, but for casts and the bounded class, that take operands
+/// of the dtype and that the target has.
+std::vector<Op> linear_ops_of(DType dtype, const Target& target);
 
 /// Equal bits, or both NaN.
 bool same_value(DType dtype, uint64_t a, uint64_t b);

@@ -16,33 +16,6 @@ namespace {
 
 constexpr int kWidths[] = {1, 3, 4, 16};
 
-bool takes(Op op, DType dtype) {
-  switch (op_info(op).rule) {
-    case DTypeRule::kSameFloat: return is_float(dtype);
-    case DTypeRule::kSameInt: return is_int(dtype);
-    case DTypeRule::kSameIntOrBool: return !is_float(dtype);
-    case DTypeRule::kSame: return dtype != DType::kBool || (op != Op::kSub && op != Op::kDiv);
-    case DTypeRule::kNone:
-    case DTypeRule::kAttr:
-    case DTypeRule::kCompare:
-    case DTypeRule::kTest:
-    case DTypeRule::kWhere: return true;
-  }
-  return false;
-}
-
-std::vector<Op> ops_of(DType dtype, const Target& target) {
-  std::vector<Op> ops;
-  for (const OpInfo& info : all_ops()) {
-    const Op op = info.op;
-    if (!is_elementwise(op) || !has_level(op, kLinearLevel) || is_bounded_class(op)) continue;
-    if (op == Op::kCast || op == Op::kBitcast || !takes(op, dtype)) continue;
-    const bool is_optional = op == Op::kSqrt || op == Op::kTrunc || op == Op::kFma;
-    if (!is_optional || target.is_native(op)) ops.push_back(op);
-  }
-  return ops;
-}
-
 /// Inputs of all ops of one dtype: a and b run over all pairs of special values.
 struct Inputs {
   explicit Inputs(DType type) : dtype(type) {
@@ -120,7 +93,7 @@ LinearProgram all_ops_program(DType dtype, int lanes, size_t count, const Target
     in.push_back(builder.load(value_type(type, lanes), params[i], at));
   }
   int64_t offset = 0;
-  for (const Op op : ops_of(dtype, target)) {
+  for (const Op op : linear_ops_of(dtype, target)) {
     const ValueId result = apply(builder, op, in[3], in[0], in[1], in[2]);
     const bool is_bool = result_dtype(op, dtype) == DType::kBool;
     builder.store(params[is_bool ? 5 : 4], at, result, offset);
@@ -187,7 +160,7 @@ LinearProgram constants_program(DType dtype, int lanes, size_t count, const Targ
   const ValueId at = builder.binary(Op::kMul, loop.index, i64_const(builder, lanes));
   const ValueId x = builder.load(value_type(dtype, lanes), x_param, at);
   int64_t offset = 0;
-  for (const Op op : ops_of(dtype, target)) {
+  for (const Op op : linear_ops_of(dtype, target)) {
     for (const uint64_t bits : constants) {
       const ValueId k = builder.constant(value_type(dtype, lanes), bits);
       const ValueId mask = builder.constant(value_type(DType::kBool, lanes), 1);
@@ -234,7 +207,7 @@ TEST_P(Ops, EveryOpHasTheBitsOfEvalOp) {
   for (const DType dtype : computed_dtypes(level().target)) {
     const Inputs in(dtype);
     const size_t count = in.a.size();
-    const std::vector<Op> ops = ops_of(dtype, level().target);
+    const std::vector<Op> ops = linear_ops_of(dtype, level().target);
     const HostBuffer a = to_buffer(dtype, in.a);
     const HostBuffer b = to_buffer(dtype, in.b);
     const HostBuffer c = to_buffer(dtype, in.c);
@@ -344,7 +317,7 @@ TEST_P(Ops, ConstantOperandsMeanTheSame) {
     while (values.size() % 48 != 0)
       values.push_back(values[values.size() / 2]);
     const HostBuffer x = to_buffer(dtype, values);
-    const std::vector<Op> ops = ops_of(dtype, level().target);
+    const std::vector<Op> ops = linear_ops_of(dtype, level().target);
     const std::vector<uint64_t>& ks = constants[dtype];
     for (const int lanes : {1, 4}) {
       const HostBuffer out(dtype, values.size() * ops.size() * ks.size());

@@ -7,14 +7,16 @@
 #include <unistd.h>
 
 #include <array>
-#include <random>
+#include <map>
 
+#include "tenon/base/settings.h"
 #include "tenon/base/text.h"
 #include "tenon/ir/eval_linear.h"
 #include "tenon/ir/eval_op.h"
 #include "tenon/ir/linear_text.h"
 #include "tenon/ir/linear_verify.h"
 #include "tests/render/kernel_library.h"
+#include "tests/render/random_program.h"
 #include "tests/render/text_lint.h"
 
 namespace tenon::testing {
@@ -203,51 +205,6 @@ std::string with_index_dtype(std::string text) {
   return text;
 }
 
-/// Arguments for a program: buffers of random numbers, poisoned where they are only written.
-struct Arguments {
-  std::vector<HostBuffer> buffers;
-  std::vector<ArgumentValue> values;
-  std::vector<uint64_t> packed;
-};
-
-Arguments make_arguments(const LinearProgram& program, bool has_indices) {
-  Arguments result;
-  std::mt19937_64 random(7);
-  for (const Argument& argument : program.signature.arguments) {
-    const DType dtype = argument.dtype;
-    const auto number = [&]() -> uint64_t {
-      if (is_float(dtype)) {
-        const double value = static_cast<double>(static_cast<int64_t>(random() % 4001) - 2000) / 8;
-        return double_to_float(value, dtype);
-      }
-      if (has_indices && dtype == DType::kI32) return random() % 64;
-      return canonical_bits(dtype, dtype == DType::kBool ? random() & 1 : random());
-    };
-    if (!argument.is_buffer) {
-      const bool ranged = is_int(dtype);
-      const auto span = static_cast<uint64_t>(argument.max - argument.min) + 1;
-      const uint64_t bits =
-          ranged ? static_cast<uint64_t>(argument.min) + (span == 0 ? 0 : random() % span)
-                 : number();
-      result.values.push_back({.is_buffer = false, .dtype = dtype, .bits = bits});
-      result.packed.push_back(bits);
-      continue;
-    }
-    HostBuffer buffer(dtype, static_cast<size_t>(argument.num_elements));
-    if (argument.access != ArgumentAccess::kWrite) {
-      for (size_t i = 0; i < buffer.size(); ++i)
-        buffer.set(i, number());
-    }
-    result.values.push_back({.is_buffer = true,
-                             .dtype = dtype,
-                             .address = buffer.data(),
-                             .size_bytes = argument.num_elements * dtype_size_bytes(dtype)});
-    result.packed.push_back(buffer.address());
-    result.buffers.push_back(std::move(buffer));
-  }
-  return result;
-}
-
 class Programs : public ::testing::TestWithParam<RendererCase> {
  protected:
   const CpuLevel& level() const { return *GetParam().level; }
@@ -255,6 +212,33 @@ class Programs : public ::testing::TestWithParam<RendererCase> {
     if (const auto why = why_not_compiled(*GetParam().renderer)) GTEST_SKIP() << *why;
   }
 };
+
+/// Runs the groups in two pieces, the later one first, and compares all buffers with eval_linear's.
+void run_beside_eval(const LinearProgram& program, const RenderedSource& source,
+                     const KernelLibrary& library, const ArgumentOptions& options) {
+  SCOPED_TRACE(program.name);
+  const Arguments want = make_arguments(program, options);
+  const Arguments got = make_arguments(program, options);
+  eval_linear(program, want.values, {.fused_mulacc = library.target().fuses_mulacc});
+  const auto args = pack_arguments(program.signature, got.packed);
+  const HostBuffer scratch(DType::kU8, static_cast<size_t>(program.scratch_bytes) + 1);
+  const int64_t middle = num_groups(program) / 3;
+  const CpuKernelFunction kernel = library.kernel(source.entry);
+  kernel(args.data(), middle, num_groups(program), scratch.data());
+  kernel(args.data(), 0, middle, scratch.data());
+  size_t number = 0;
+  for (const Argument& argument : program.signature.arguments) {
+    if (!argument.is_buffer) continue;
+    const HostBuffer& ours = got.buffers[number];
+    const HostBuffer& theirs = want.buffers[number];
+    for (size_t i = 0; i < ours.size(); ++i) {
+      EXPECT_TRUE(same_value(argument.dtype, ours.get(i), theirs.get(i)))
+          << "buffer " << number << " of " << dtype_name(argument.dtype) << ", element " << i
+          << ": got " << ours.get(i) << ", want " << theirs.get(i);
+    }
+    ++number;
+  }
+}
 
 TEST_P(Programs, DoWhatEvalLinearDoes) {
   std::vector<LinearProgram> programs;
@@ -269,25 +253,39 @@ TEST_P(Programs, DoWhatEvalLinearDoes) {
   EXPECT_EQ(lint_text(*GetParam().renderer, library.text()), std::vector<std::string>{});
   if (!level().is_here) GTEST_SKIP() << "compiled only: this machine has no " << level().name;
   for (size_t p = 0; p < programs.size(); ++p) {
-    const LinearProgram& program = programs[p];
-    SCOPED_TRACE(program.name);
-    const bool has_indices = program.name == "gathers";
-    const Arguments want = make_arguments(program, has_indices);
-    const Arguments got = make_arguments(program, has_indices);
-    eval_linear(program, want.values, {.fused_mulacc = level().target.fuses_mulacc});
-    const auto args = pack_arguments(program.signature, got.packed);
-    const HostBuffer scratch(DType::kU8, static_cast<size_t>(program.scratch_bytes) + 1);
-    const int64_t middle = num_groups(program) / 3;
-    const CpuKernelFunction kernel = library.kernel(sources[p].entry);
-    kernel(args.data(), middle, num_groups(program), scratch.data());
-    kernel(args.data(), 0, middle, scratch.data());
-    for (size_t b = 0; b < want.buffers.size(); ++b) {
-      for (size_t i = 0; i < want.buffers[b].size(); ++i) {
-        EXPECT_EQ(got.buffers[b].get(i), want.buffers[b].get(i))
-            << "buffer number " << b << ", element " << i;
-      }
-    }
+    run_beside_eval(programs[p], sources[p], library, {.indices = "i"});
     if (HasFailure()) FAIL() << sources[p].text;
+  }
+}
+
+TEST_P(Programs, RandomOnesDoWhatEvalLinearDoes) {
+  constexpr uint64_t kNumPrograms = 40;  // many to a unit
+  std::vector<LinearProgram> programs;
+  std::vector<RenderedSource> sources;
+  std::map<std::string, int> counts;  // by kind
+  const uint64_t first = static_cast<uint64_t>(setting_int(Setting::kSeed)) * 1000;
+  for (uint64_t seed = first; seed < first + kNumPrograms; ++seed) {
+    programs.push_back(random_program(seed, level().target));
+    sources.push_back(GetParam().renderer->render(programs.back(), level().target));
+    for (const InstId id : program_order(programs.back())) {
+      const Inst& inst = programs.back().insts[id];
+      ++counts[std::string(op_name(inst.op)) + (inst.type.lanes > 1 ? " of vectors" : "")];
+    }
+  }
+  for (const char* kind :
+       {"for", "if", "load", "load of vectors", "store of vectors", "shuffle of vectors",
+        "ramp of vectors", "first_n of vectors", "cast of vectors", "where of vectors",
+        "div of vectors", "shl of vectors", "min of vectors"}) {
+    EXPECT_GE(counts[kind], 1) << kind;
+  }
+  const KernelLibrary library(sources, GetParam());
+  ASSERT_EQ(library.problems(), "");
+  EXPECT_EQ(lint_text(*GetParam().renderer, library.text()), std::vector<std::string>{});
+  if (!level().is_here) GTEST_SKIP() << "compiled only: this machine has no " << level().name;
+  for (size_t p = 0; p < programs.size(); ++p) {
+    run_beside_eval(programs[p], sources[p], library,
+                    {.indices = "at", .has_special_values = true, .seed = first + p});
+    if (HasFailure()) FAIL() << to_text(programs[p]) << sources[p].text;
   }
 }
 
