@@ -81,6 +81,7 @@ int64_t repeats_of(const Node& movement) {
 // Dims of one group of equal products are the same dim only if each side has one, beside ones.
 Labels reshaped_labels(const Labels& labels, ShapeView from, ShapeView to) {
   Labels result(to.size(), kAnywhere);
+  if (num_elements(from) == 0) return result;
   size_t i = 0;
   size_t j = 0;
   while (i < from.size() || j < to.size()) {
