@@ -78,7 +78,7 @@ std::vector<Row> measure(const std::vector<Workload>& workloads, const BenchOpti
   }
   Harness harness(harness_options, peers);
   // Small products do not tell whether a library is right; a quick run does not judge.
-  print(options.is_quick ? harness.check_peers(64, 0) : harness.check_peers(1024));
+  print(options.is_quick ? harness.check_peers(64, 0) : harness.check_peers(512));
   constexpr int64_t kLargeBytes = int64_t{256} << 20;  // eight times the largest cache known to us
   constexpr int64_t kQuickBytes = int64_t{4} << 20;
   std::vector<Row> rows;

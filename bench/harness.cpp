@@ -157,7 +157,7 @@ std::vector<Row> Harness::measure_limits(int64_t size_bytes) const {
   std::vector<Row> rows;
   for (size_t i = 0; i < contestants.size(); ++i) {
     const Contestant& probe = contestants[i];
-    Row row{.name = "limit", .group = "limits", .unit = units[i]};
+    Row row{.name = concat("limit: ", probe.name), .group = "limits", .unit = units[i]};
     row.limit = rate_figure(probe.name, probe.work, summarize(probe.times_s));
     row.windows = options_.windows;
     rows.push_back(row);

@@ -30,7 +30,7 @@ class Harness {
   Harness(HarnessOptions options, std::vector<Peer*> peers);
 
   /// OpenBLAS on this machine may be one that was built or set up wrong: each peer that multiplies
-  /// f32 matrices must reach 60 % of the machine's peak at 1024^3, in one of a few tries. Prints
+  /// f32 matrices must reach 60 % of the machine's peak, in one of a few tries. Prints
   /// nothing: returns lines for people. Peers that fail count as invalid in later rows.
   std::string check_peers(int64_t size, double least_share = 0.6);
 

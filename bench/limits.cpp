@@ -37,8 +37,11 @@ class Spinner {
   int64_t count_ = 0;
 };
 
-// What probes return goes here.
-std::atomic<int64_t> sink{0};
+/// Takes what a probe returned, so that its work is needed.
+void consume(int64_t value) {
+  static std::atomic<int64_t> sink{0};
+  sink += value;
+}
 
 /// The part of `count` floats of one of `num_threads` threads, in units of kProbeFloats.
 struct Range {
@@ -70,7 +73,7 @@ int64_t steps_for_a_millisecond(Run run) {
   int64_t steps = 1000;
   for (;;) {
     const int64_t start_ns = now_ns();
-    sink += static_cast<int64_t>(run(steps));
+    consume(static_cast<int64_t>(run(steps)));
     const int64_t time_ns = std::max<int64_t>(now_ns() - start_ns, 1);
     if (time_ns > 200'000) return std::max<int64_t>(steps * 1'000'000 / time_ns, 1);
     steps *= 4;
@@ -78,14 +81,13 @@ int64_t steps_for_a_millisecond(Run run) {
 }
 
 template <typename Run>
-Probe make_compute_probe(std::string name, int64_t ops_per_step, Run run, int num_threads) {
+Probe make_compute_probe(const std::string& name, int64_t ops_per_step, Run run, int num_threads) {
   const int64_t steps = steps_for_a_millisecond(run);
-  return {.name = std::move(name),
-          .work = static_cast<double>(ops_per_step * steps * num_threads),
-          .run = [=] {
-            return time_on_threads(num_threads,
-                                   [=](int) { sink += static_cast<int64_t>(run(steps)); });
-          }};
+  return {
+      .name = name, .work = static_cast<double>(ops_per_step * steps * num_threads), .run = [=] {
+        return time_on_threads(num_threads,
+                               [=](int) { consume(static_cast<int64_t>(run(steps))); });
+      }};
 }
 
 std::vector<Probe> make_unit_probes(const UnitProbe& unit, int num_threads) {
@@ -101,7 +103,7 @@ std::vector<Probe> make_read_probes(int num_threads, int64_t size_bytes) {
                         return time_on_threads(num_threads, [=](int thread) {
                           const Range part = part_of(x->size(), thread, num_threads);
                           const float sum = read(floats_of(x) + part.begin, part.count);
-                          sink += sum == 0.5F ? 1 : 0;
+                          consume(sum == 0.5F ? 1 : 0);
                         });
                       }});
   };

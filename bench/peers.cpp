@@ -23,9 +23,10 @@ class LoopPeer final : public Peer {
     return [job] {
       const auto* const in = static_cast<const float*>(job.a);
       auto* const out = static_cast<float*>(job.out);
-      for (int64_t i = 0; i < job.m; ++i)
+      for (int64_t i = 0; i < job.m; ++i) {
         for (int64_t j = 0; j < job.n; ++j)
           out[j * job.m + i] = in[i * job.n + j];
+      }
     };
   }
 };

@@ -112,17 +112,18 @@ bool has_tiles() {
 
 UnitProbe bf16_unit_probe() {
   if (has_tiles() && __builtin_cpu_supports("amx-bf16")) {
-    return {"AMX bf16", 4 * 16 * 16 * 32 * 2, bf16_tiles};
+    return {"AMX bf16", int64_t{4} * 16 * 16 * 32 * 2, bf16_tiles};
   }
-  if (__builtin_cpu_supports("avx512bf16")) return {"vdpbf16ps", 12 * 16 * 2 * 2, bf16_dots};
+  if (__builtin_cpu_supports("avx512bf16"))
+    return {"vdpbf16ps", int64_t{12} * 16 * 2 * 2, bf16_dots};
   return {};
 }
 
 UnitProbe i8_unit_probe() {
   if (has_tiles() && __builtin_cpu_supports("amx-int8")) {
-    return {"AMX int8", 4 * 16 * 16 * 64 * 2, i8_tiles};
+    return {"AMX int8", int64_t{4} * 16 * 16 * 64 * 2, i8_tiles};
   }
-  if (__builtin_cpu_supports("avx512vnni")) return {"vpdpbusd", 12 * 16 * 4 * 2, i8_dots};
+  if (__builtin_cpu_supports("avx512vnni")) return {"vpdpbusd", int64_t{12} * 16 * 4 * 2, i8_dots};
   return {};
 }
 

@@ -35,10 +35,12 @@ const Figure* find_peer(const Row& row, const std::string& name) {
 /// All peers of all rows, in order of their first row.
 std::vector<std::string> peer_names(const std::vector<Row>& rows) {
   std::vector<std::string> names;
-  for (const Row& row : rows)
-    for (const Figure& peer : row.peers)
-      if (std::find(names.begin(), names.end(), peer.name) == names.end())
-        names.push_back(peer.name);
+  for (const Row& row : rows) {
+    for (const Figure& peer : row.peers) {
+      const bool is_new = std::find(names.begin(), names.end(), peer.name) == names.end();
+      if (is_new) names.push_back(peer.name);
+    }
+  }
   return names;
 }
 
@@ -67,7 +69,7 @@ std::string groups_text(const std::vector<Row>& rows) {
       ratios.push_back(*row.ratio);
       if (worst == nullptr || *row.ratio < *worst->ratio) worst = &row;
     }
-    if (ratios.size() < 2) return;
+    if (worst == nullptr || ratios.size() < 2) return;
     const double mean = geometric_mean(ratios);
     append(text, fmt::format("{}: geometric mean {:.3f}, worst {:.3f} ({}) of {}\n", title, mean,
                              *worst->ratio, worst->name, ratios.size()));

@@ -67,8 +67,9 @@ Case prepare_sum(int64_t size) {
   return result;
 }
 
-/// y = e / sum(e), e = exp(x - max x). exp is within 4 roundings (docs/ir.md), x - max within one,
-/// which the exponential turns into |x - max| of them; the sum and the division add n + 2.
+/// y = e / sum(e), e = exp(x - max x). exp and the division are within 10 roundings together
+/// (bounded_ulp of rules/decompose.h), x - max within one, of which exp makes |x - max|; the sum
+/// adds one for each element.
 std::optional<std::string> why_softmax_wrong(const HostArray& x, int64_t rows, int64_t columns,
                                              const std::byte* out) {
   std::optional<std::string> why;

@@ -7,7 +7,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-steps=(lint format dev release clang asan tsan renderers older_cpus prop graphs fuzz size)
+steps=(lint format dev release clang asan tsan renderers older_cpus bench prop graphs fuzz size)
 jobs=$(nproc)
 
 # Configures, builds and tests a preset; further words go to ctest.
@@ -53,6 +53,14 @@ step_older_cpus() {
         { cat build/qemu.log; return 1; }
     done
   done
+}
+
+# The benchmark with all that it compares with: do they load, are all results right? No speeds.
+step_bench() {
+  tools/install_packages.sh bench && cmake --preset bench &&
+    cmake --build --preset bench --target tenon || return 1
+  build/bench/tenon bench --quick | tee build/bench.log
+  [ "${PIPESTATUS[0]}" = 0 ] && ! grep -E 'not loaded|is wrong' build/bench.log
 }
 
 # Property tests with other seeds than the fixed one of everyday runs. CHECK_SEEDS says how many.

@@ -56,7 +56,7 @@ class PlacedExprs {
     if (original.op() == Op::kAxis) return axis_value(original, values);
     if (original.op() != Op::kLoad) return rebuilt;
     const LoadParts parts = load_parts(rebuilt);
-    if (const Storage* const storage = storage_of(parts.buffer)) {
+    if (const StorageBox* const storage = storage_of(parts.buffer)) {
       return load_storage(rebuilt, original, *storage);
     }
     const LoadParts source = load_parts(original);
@@ -108,7 +108,7 @@ class PlacedExprs {
     });
   }
 
-  const Storage* storage_of(int buffer) const {
+  const StorageBox* storage_of(int buffer) const {
     const auto tmp = placement_.storage.find(buffer);
     if (tmp != placement_.storage.end()) return &tmp->second;
     for (const PlacedStage& stage : comp_.stages) {
@@ -118,7 +118,7 @@ class PlacedExprs {
   }
 
   // Register places that no point has written are read by points that are not kept only.
-  Node load_storage(const Node& rebuilt, const Node& original, const Storage& storage) {
+  Node load_storage(const Node& rebuilt, const Node& original, const StorageBox& storage) {
     const LoadParts parts = load_parts(rebuilt);
     const std::vector<Node> index = storage_index(storage, parts.index);
     Node gate = parts.gated ? parts.gate : Node();
@@ -237,7 +237,7 @@ class NestBuilder {
     result.store = comp.plan->store;
     result.axes = comp.instances;
     result.combine = source.combine;
-    const Storage* const target = target_of(comp);
+    const StorageBox* const target = target_of(comp);
     const bool is_reg = target != nullptr && target->is_reg;
     PlacedExprs exprs(placement_, comp, !is_reg);
     result.dst = target == nullptr ? source.dst : target->buffer;
@@ -253,14 +253,14 @@ class NestBuilder {
   }
 
   // Where the comp's updates go: partial accumulators, the tile, the tmp; null: a parameter.
-  const Storage* target_of(const PlacedComp& comp) const {
+  const StorageBox* target_of(const PlacedComp& comp) const {
     if (comp.partials) return &*comp.partials;
     if (comp.acc) return &*comp.acc;
     const auto tmp = placement_.storage.find(comp.comp->dst);
     return tmp == placement_.storage.end() ? nullptr : &tmp->second;
   }
 
-  static std::vector<Node> index_of(const PlacedComp& comp, const Storage* target,
+  static std::vector<Node> index_of(const PlacedComp& comp, const StorageBox* target,
                                     PlacedExprs& exprs) {
     std::vector<Node> index = exprs.indices(comp.comp->index);
     if (target == nullptr) {
@@ -388,7 +388,7 @@ class NestBuilder {
   }
 
   // A statement that moves the tile, point by point.
-  Comp tile_statement(const PlacedComp& comp, const Storage& target, const Node& value) {
+  Comp tile_statement(const PlacedComp& comp, const StorageBox& target, const Node& value) {
     Comp result;
     result.dst = target.buffer;
     PlacedExprs exprs(placement_, comp, true);
@@ -399,7 +399,7 @@ class NestBuilder {
     return result;
   }
 
-  Node load_tile(const PlacedComp& comp, const Storage& storage, bool is_guarded) {
+  Node load_tile(const PlacedComp& comp, const StorageBox& storage, bool is_guarded) {
     PlacedExprs exprs(placement_, comp, is_guarded);
     const std::vector<Node> index = storage_index(storage, exprs.indices(comp.comp->index));
     const DType dtype = comp.comp->value.dtype();
@@ -414,7 +414,7 @@ class NestBuilder {
 
   void open_acc(const PlacedComp& comp, Body& body) {
     body.push_back(Stmt{Alloc{comp.acc->buffer}});
-    const Storage& target = comp.partials ? *comp.partials : *comp.acc;
+    const StorageBox& target = comp.partials ? *comp.partials : *comp.acc;
     if (comp.partials) body.push_back(Stmt{Alloc{target.buffer}});
     const Node first = is_planted(PlantedFault::kReductionStartZero)
                            ? bits_const(comp.comp->start.dtype(), 0)

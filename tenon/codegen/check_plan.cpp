@@ -7,6 +7,8 @@
 #include "tenon/codegen/plan.h"
 #include "tenon/rules/access.h"
 #include "tenon/rules/bounds.h"
+#include "tenon/rules/decompose.h"
+#include "tenon/rules/lower_dtypes.h"
 
 namespace tenon {
 namespace {
@@ -80,21 +82,25 @@ std::optional<std::string> check_combine(const PlacedComp& comp, const Target& t
 }  // namespace
 
 int64_t widest_element_bytes(const Kernel& kernel, const Comp& comp, const Target& target) {
-  constexpr int64_t kNarrowFloatBytes = 4;  // computed as f32
   int64_t bytes = 1;
   bool has_position = false;
-  std::vector<Node> roots{comp.value};
-  roots.insert(roots.end(), comp.guard.begin(), comp.guard.end());
-  for (const Node& node : topological_order(roots)) {
-    if (node.op() == Op::kCast && node.src(0).dtype() == DType::kIdx) has_position = true;
-    if (node.dtype() == DType::kIdx || node.dtype() == DType::kBool) continue;
-    bytes = std::max<int64_t>(bytes, dtype_size_bytes(node.dtype()));
-    if (!target.can_compute(node.dtype())) bytes = std::max(bytes, kNarrowFloatBytes);
-  }
+  const auto widen = [&](const Node& root) {
+    for (const Node& node : topological_order(std::span(&root, 1))) {
+      if (node.op() == Op::kCast && node.src(0).dtype() == DType::kIdx) has_position = true;
+      if (node.dtype() == DType::kIdx || node.dtype() == DType::kBool) continue;
+      bytes = std::max<int64_t>(bytes, dtype_size_bytes(node.dtype()));
+    }
+  };
+  // What it is computed with: narrow floats as f32, the steps of decompositions.
+  DTypeLowering lowering(target);
+  Decomposer decomposer(target);
+  widen(decomposer.run(lowering.run_to_storage(comp.value)));
+  for (const Node& guard : comp.guard)
+    widen(guard);
   for (const Access& access : analyze_access(kernel, comp)) {
     for (size_t axis = 0; axis < comp.axes.size(); ++axis) {
-      const bool is_contiguous = !access.is_irregular[axis] && access.strides[axis] <= 1 &&
-                                 access.strides[axis] >= 0;
+      const bool is_contiguous =
+          !access.is_irregular[axis] && access.strides[axis] <= 1 && access.strides[axis] >= 0;
       has_position = has_position || access.is_gated || (access.uses(axis) && !is_contiguous);
     }
   }

@@ -39,9 +39,7 @@ struct Walk {
   int64_t extent(size_t axis) const {
     return std::max<int64_t>(axis_extent(comp->axes[axis].axis), 1);
   }
-  bool is_red(size_t axis) const {
-    return axis_kind(comp->axes[axis].axis) == AxisKind::kRed;
-  }
+  bool is_red(size_t axis) const { return axis_kind(comp->axes[axis].axis) == AxisKind::kRed; }
   int64_t points() const {
     int64_t count = 1;
     for (size_t i = 0; i < num_axes(); ++i)
@@ -263,7 +261,8 @@ class Chooser {
     if (vec == none) return std::nullopt;
     const int64_t lanes = std::min(lanes_of(walk), lanes_of(last));
     if (lanes < 2 || walk.extent(vec) < lanes) return std::nullopt;
-    // Operands along the vec axis; one that is not contiguous there is staged, or the form is wrong.
+    // Operands along the vec axis; one that is not contiguous there is staged, or the form is
+    // wrong.
     int staged = -1;
     size_t streams = 0;
     for (const Access& access : walk.accesses) {
@@ -452,7 +451,8 @@ class Chooser {
       stage.layout.push_back({vec_dim, ceil_div(block, size.columns()), 0});
       for (size_t dim = 0; dim < index.size(); ++dim) {
         if (static_cast<int>(dim) == vec_dim) continue;
-        stage.layout.push_back({static_cast<int>(dim), box_extent(walk, entry, index[dim], stage_depth), 0});
+        stage.layout.push_back(
+            {static_cast<int>(dim), box_extent(walk, entry, index[dim], stage_depth), 0});
       }
       stage.layout.push_back({vec_dim, size.columns(), 0});
       entry.stages.push_back(std::move(stage));
@@ -473,7 +473,8 @@ class Chooser {
     int64_t length = 1;
     for (size_t axis = 0; axis < walk.num_axes(); ++axis) {
       const std::vector<Node> nodes = topological_order(std::span(&index, 1));
-      if (std::find(nodes.begin(), nodes.end(), walk.comp->axes[axis].axis) == nodes.end()) continue;
+      if (std::find(nodes.begin(), nodes.end(), walk.comp->axes[axis].axis) == nodes.end())
+        continue;
       int64_t inner = walk.extent(axis);
       for (int i = 0; i < stage_depth; ++i) {
         const Part& part = entry.parts[static_cast<size_t>(i)];
@@ -647,8 +648,8 @@ class Chooser {
   void walk_open(const Walk& walk, const std::vector<size_t>& open, CompPlan& entry) const {
     size_t vec = walk.num_axes();
     for (const size_t axis : open) {
-      const bool is_good = std::all_of(
-          walk.accesses.begin(), walk.accesses.end(), [&](const Access& access) {
+      const bool is_good =
+          std::all_of(walk.accesses.begin(), walk.accesses.end(), [&](const Access& access) {
             const bool is_used = access.uses(axis);
             if (access.is_store && !is_used) return walk.is_red(axis);
             return !is_used || (access.strides[axis] == 1 && !access.is_irregular[axis]);

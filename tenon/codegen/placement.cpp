@@ -8,6 +8,9 @@
 #include "tenon/base/error.h"
 #include "tenon/base/planted_fault.h"
 #include "tenon/base/text.h"
+#include "tenon/codegen/axis_range.h"
+#include "tenon/codegen/plan_rules.h"
+#include "tenon/codegen/stage_copy.h"
 #include "tenon/rules/affine.h"
 #include "tenon/rules/bounds.h"
 #include "tenon/rules/simplify_index.h"
@@ -15,33 +18,11 @@
 namespace tenon {
 namespace {
 
-constexpr int kMaxGridDims = 3;
-
-/// Thrown and caught in this file: why there is no placement.
-struct Refusal {
-  std::string reason;
-};
-
-template <class... Parts>
-[[noreturn]] void refuse(const Parts&... parts) {
-  throw Refusal{concat(parts...)};
-}
-
 bool has_node(const Node& expr, const std::unordered_set<const void*>& wanted) {
   for (const Node& node : topological_order(std::span(&expr, 1))) {
     if (wanted.contains(node.id())) return true;
   }
   return false;
-}
-
-std::vector<Node> loads_of(const Comp& comp, int buffer) {
-  std::vector<Node> roots{comp.value};
-  roots.insert(roots.end(), comp.guard.begin(), comp.guard.end());
-  std::vector<Node> loads;
-  for (const Node& node : topological_order(roots)) {
-    if (node.op() == Op::kLoad && load_parts(node).buffer == buffer) loads.push_back(node);
-  }
-  return loads;
 }
 
 int64_t ceil_div(int64_t a, int64_t b) {
@@ -56,14 +37,15 @@ class Placer {
     Placement& result = result_;
     open_nest();
     try {
-      if (plan_.comps.size() != kernel_.body.size()) refuse("the plan must name every comp once");
-      check_entries();
+      if (plan_.comps.size() != kernel_.body.size())
+        refuse_plan("the plan must name every comp once");
+      entry_of_ = check_entries(kernel_, plan_);
       for (size_t i = 0; i < plan_.comps.size(); ++i)
         place(static_cast<int>(i));
       for (size_t i = 0; i < plan_.comps.size(); ++i)
         finish(static_cast<int>(i));
       place_grid();
-    } catch (Refusal& refusal) {
+    } catch (PlanRefusal& refusal) {
       result.reason = std::move(refusal.reason);
     }
     return std::move(result);
@@ -73,11 +55,11 @@ class Placer {
   std::optional<std::vector<AxisRange>> ranges_of_last() {
     open_nest();
     try {
-      check_entries();
+      entry_of_ = check_entries(kernel_, plan_);
       for (size_t i = 0; i + 1 < plan_.comps.size(); ++i)
         place(static_cast<int>(i));
       return find_ranges(static_cast<int>(plan_.comps.size()) - 1).ranges;
-    } catch (const Refusal&) {
+    } catch (const PlanRefusal&) {
       return std::nullopt;
     }
   }
@@ -89,7 +71,6 @@ class Placer {
     result_.nest.axis_names.clear();
     result_.nest.is_nest = true;
     result_.comps.resize(plan_.comps.size());
-    entry_of_.assign(kernel_.body.size(), -1);
   }
 
   // --- what the entries say
@@ -97,74 +78,6 @@ class Placer {
 
   const Comp& comp_of(int number) const {
     return std::get<Comp>(kernel_.body[static_cast<size_t>(number)].node);
-  }
-
-  void check_entries() {
-    for (size_t i = 0; i < plan_.comps.size(); ++i) {
-      const CompPlan& entry = plan_.comps[i];
-      if (entry.comp < 0 || static_cast<size_t>(entry.comp) >= kernel_.body.size()) {
-        refuse("there is no comp ", entry.comp);
-      }
-      int& known = entry_of_[static_cast<size_t>(entry.comp)];
-      if (known >= 0) refuse("comp ", entry.comp, " is named twice");
-      if ((entry.how == How::kRoot) != (i == 0))
-        refuse("the first entry is the root, and no other");
-      if (i > 0) {
-        const int around = entry.at.comp;
-        if (around < 0 || static_cast<size_t>(around) >= kernel_.body.size() ||
-            entry_of_[static_cast<size_t>(around)] < 0) {
-          refuse("comp ", entry.comp, " is placed at a comp that has no place yet");
-        }
-        const CompPlan& at =
-            plan_.comps[static_cast<size_t>(entry_of_[static_cast<size_t>(around)])];
-        if (entry.at.depth < 0 || entry.at.depth > at.num_loops()) {
-          refuse("comp ", entry.comp, " is placed inside ", entry.at.depth, " of ", at.num_loops(),
-                 " loops");
-        }
-      }
-      known = static_cast<int>(i);
-      check_parts(entry);
-    }
-  }
-
-  void check_parts(const CompPlan& entry) const {
-    const Comp& comp = comp_of(entry.comp);
-    bool has_instance = false;
-    bool has_seq = false;
-    int num_grid = 0;
-    int num_vec = 0;
-    for (const Part& part : entry.parts) {
-      if (part.axis < 0 || static_cast<size_t>(part.axis) >= comp.axes.size()) {
-        refuse("comp ", entry.comp, " has no axis ", part.axis);
-      }
-      if (part.step < 1) refuse("a step of axis ", part.axis, " is ", part.step);
-      const AxisKind kind = axis_kind(comp.axes[static_cast<size_t>(part.axis)].axis);
-      if (kind == AxisKind::kScan) refuse("scan axes have no loop form yet");
-      if (is_loop(part.role)) {
-        if (has_instance) refuse("loops must stand outside of unroll and vec parts");
-        if (part.role == Role::kGrid) {
-          if (entry.how != How::kRoot || kind != AxisKind::kPar) {
-            refuse("axis ", part.axis, " of comp ", entry.comp, " cannot be dealt over groups");
-          }
-          if (has_seq) refuse("grid parts must come first");
-          if (++num_grid > kMaxGridDims) refuse("more than ", kMaxGridDims, " grid dimensions");
-        } else {
-          has_seq = true;
-        }
-      } else if (part.role == Role::kUnroll || part.role == Role::kVec) {
-        has_instance = true;
-        if (part.role == Role::kVec && ++num_vec > 1) {
-          refuse("comp ", entry.comp, " has more than one vec part");
-        }
-        if (part.role == Role::kVec && part.step != 1) refuse("a vec part has step 1");
-      } else {
-        refuse("parts are grid, seq, unroll or vec");
-      }
-      if (part.tail == Tail::kPeel && part.role != Role::kSeq) refuse("only loops are peeled");
-      if (part.tail == Tail::kClamp && (part.role != Role::kUnroll || kind != AxisKind::kPar)) {
-        refuse("only par unroll parts are clamped");
-      }
-    }
   }
 
   // --- places
@@ -202,68 +115,6 @@ class Placer {
     }
   }
 
-  std::vector<std::pair<Node, Node>> axis_values(const PlacedComp& comp) const {
-    std::vector<std::pair<Node, Node>> values;
-    for (size_t i = 0; i < comp.exprs.size(); ++i)
-      values.emplace_back(comp.comp->axes[i].axis, comp.exprs[i]);
-    return values;
-  }
-
-  // The values that `index`, an expression of loops and instances, takes while the loops `outer`
-  // stand still; nothing if it is not affine in the others.
-  std::optional<AxisRange> range_of(const Node& index,
-                                    const std::unordered_set<const void*>& outer) {
-    const auto form = to_affine(simplify_index(index), order_);
-    if (!form) return std::nullopt;
-    AffineForm base;
-    base.offset = form->offset;
-    AxisRange range;
-    range.length = 1;
-    for (const AffineTerm& term : form->terms) {
-      const bool is_axis = term.node.op() == Op::kAxis;
-      if (is_axis && !outer.contains(term.node.id())) {
-        const int64_t reach = axis_extent(term.node) - 1;
-        range.length += std::abs(term.coefficient) * reach;
-        if (term.coefficient < 0) base.offset += term.coefficient * reach;
-        continue;
-      }
-      if (!is_axis) {
-        for (const Node& node : topological_order(std::span(&term.node, 1))) {
-          const bool is_inner = node.op() == Op::kAxis && !outer.contains(node.id());
-          if (is_inner || node.op() == Op::kLoad) return std::nullopt;
-        }
-      }
-      base.terms.push_back(term);
-    }
-    range.base = to_node(base);
-    range.is_bound = true;
-    return range;
-  }
-
-  static AxisRange whole(int64_t extent) { return {idx_const(0), extent, false, true}; }
-
-  // The smallest range that holds both; nothing if their distance is not known.
-  std::optional<AxisRange> hull(const AxisRange& a, const AxisRange& b) const {
-    const Node distance = simplify_index(make_expr(Op::kSub, b.base, a.base));
-    if (!is_const(distance)) return std::nullopt;
-    const int64_t shift = idx_value(distance);
-    AxisRange range = a;
-    if (shift < 0) range.base = b.base;
-    range.length = std::max(a.length, b.length + shift) - std::min<int64_t>(0, shift);
-    return range;
-  }
-
-  // A range inside 0 .. extent - 1 or running over its end, else the whole.
-  AxisRange settled(std::optional<AxisRange> range, int64_t extent) {
-    if (!range || range->length >= extent || bounds(range->base).min < 0) return whole(extent);
-    const auto form = to_affine(range->base, order_);
-    const int64_t step = form ? coefficient_gcd(*form) : 1;
-    const bool is_aligned = form && step % range->length == 0 && form->offset % range->length == 0;
-    const bool is_inside = bounds(range->base).max + range->length <= extent;
-    range->is_exact = is_inside || (is_aligned && extent % range->length == 0);
-    return *range;
-  }
-
   // What of the tmp's dims is read inside the place.
   std::vector<AxisRange> box_read(int buffer, LoopPlace place, int writer) {
     const BufferDecl& decl = kernel_.buffers[static_cast<size_t>(buffer)];
@@ -275,11 +126,11 @@ class Placer {
       const std::vector<Node> loads = loads_of(comp_of(static_cast<int>(number)), buffer);
       if (loads.empty()) continue;
       if (!has_place(static_cast<int>(number))) {
-        refuse("a reader of comp ", writer, " has no place yet");
+        refuse_plan("a reader of comp ", writer, " has no place yet");
       }
       const PlacedComp& reader = placed(static_cast<int>(number));
       if (!is_inside(static_cast<int>(number), place)) {
-        refuse("comp ", number, " reads comp ", writer, " outside of its place");
+        refuse_plan("comp ", number, " reads comp ", writer, " outside of its place");
       }
       const auto values = axis_values(reader);
       for (const Node& load : loads) {
@@ -296,7 +147,7 @@ class Placer {
     }
     std::vector<AxisRange> box;
     for (size_t dim = 0; dim < decl.dims.size(); ++dim)
-      box.push_back(settled(ranges[dim], decl.dims[dim]));
+      box.push_back(settled_range(ranges[dim], decl.dims[dim]));
     return box;
   }
 
@@ -330,7 +181,7 @@ class Placer {
     const Comp& source = comp_of(plan.comp);
     comp.comp = &source;
     for (const AxisUse& use : source.axes)
-      comp.ranges.push_back(whole(axis_extent(use.axis)));
+      comp.ranges.push_back(whole_range(axis_extent(use.axis)));
     if (plan.how == How::kBefore) place_before(comp, plan);
     if (plan.how == How::kAfter) place_after(comp, plan);
     comp.plan = &plan;
@@ -360,11 +211,11 @@ class Placer {
   void place_before(PlacedComp& comp, const CompPlan& plan) {
     const Comp& source = *comp.comp;
     const BufferDecl& tmp = kernel_.buffers[static_cast<size_t>(source.dst)];
-    if (tmp.access != BufferAccess::kTmp) refuse("comp ", plan.comp, " writes no tmp");
+    if (tmp.access != BufferAccess::kTmp) refuse_plan("comp ", plan.comp, " writes no tmp");
     std::vector<AxisRange> box = box_read(source.dst, plan.at, plan.comp);
     if (!writes_by_axes(source)) {
       for (size_t dim = 0; dim < box.size(); ++dim)
-        box[dim] = whole(tmp.dims[dim]);
+        box[dim] = whole_range(tmp.dims[dim]);
     }
     for (size_t dim = 0; dim < box.size(); ++dim) {
       const size_t axis = axis_number(source, source.index[dim]);
@@ -378,24 +229,24 @@ class Placer {
     const Comp& source = *comp.comp;
     const PlacedComp& reduction = placed(plan.at.comp);
     const int buffer = reduction.comp->dst;
-    if (!reduction.comp->combine) refuse("comp ", plan.comp, " is placed after no reduction");
+    if (!reduction.comp->combine) refuse_plan("comp ", plan.comp, " is placed after no reduction");
     if (!writes_by_axes(*reduction.comp)) {
-      refuse("comp ", plan.at.comp, " does not write its tmp by its axes");
+      refuse_plan("comp ", plan.at.comp, " does not write its tmp by its axes");
     }
     const std::vector<AxisRange> box = own_box(reduction, plan.at.depth);
     const std::vector<Node> loads = loads_of(source, buffer);
-    if (loads.empty()) refuse("comp ", plan.comp, " does not read comp ", plan.at.comp);
+    if (loads.empty()) refuse_plan("comp ", plan.comp, " does not read comp ", plan.at.comp);
     for (const Node& load : loads) {
       for (size_t dim = 0; dim < box.size(); ++dim) {
         const Node& index = load_parts(load).index[dim];
         if (is_const(index) && box[dim].length == 1 && !box[dim].is_bound) continue;
         const size_t axis = axis_number(source, index);
         if (axis == source.axes.size() || axis_kind(index) != AxisKind::kPar) {
-          refuse("comp ", plan.comp, " does not read comp ", plan.at.comp, " by its axes");
+          refuse_plan("comp ", plan.comp, " does not read comp ", plan.at.comp, " by its axes");
         }
         AxisRange& range = comp.ranges[axis];
         if (range.is_bound && !(range.base == box[dim].base && range.length == box[dim].length)) {
-          refuse("comp ", plan.comp, " reads comp ", plan.at.comp, " at two places");
+          refuse_plan("comp ", plan.comp, " reads comp ", plan.at.comp, " at two places");
         }
         range = box[dim];
       }
@@ -409,8 +260,8 @@ class Placer {
     const auto values = axis_values(comp);
     std::vector<AxisRange> box;
     for (size_t dim = 0; dim < decl.dims.size(); ++dim) {
-      box.push_back(
-          settled(range_of(substitute(comp.comp->index[dim], values), outer), decl.dims[dim]));
+      box.push_back(settled_range(range_of(substitute(comp.comp->index[dim], values), outer),
+                                  decl.dims[dim]));
     }
     return box;
   }
@@ -497,26 +348,26 @@ class Placer {
     const int number = comp.plan->comp;
     const AxisRange& range = comp.ranges[axis];
     if (parts.empty()) {
-      if (range.length > 1) refuse("axis ", axis, " of comp ", number, " is not covered");
+      if (range.length > 1) refuse_plan("axis ", axis, " of comp ", number, " is not covered");
       return;
     }
     if (range.is_bound && range.length == 1) {
-      refuse("axis ", axis, " of comp ", number, " is fixed by its place");
+      refuse_plan("axis ", axis, " of comp ", number, " is fixed by its place");
     }
     if (parts.back().part->step != 1) {
-      refuse("axis ", axis, " of comp ", number, " is not covered down to step 1");
+      refuse_plan("axis ", axis, " of comp ", number, " is not covered down to step 1");
     }
     for (size_t i = 0; i < parts.size(); ++i) {
       const int64_t step = parts[i].part->step;
       const bool is_bad =
           i > 0 && (parts[i - 1].part->step == step || parts[i - 1].part->step % step != 0);
       if (is_bad) {
-        refuse("step ", step, " of axis ", axis, " of comp ", number,
-               " does not divide the step around it");
+        refuse_plan("step ", step, " of axis ", axis, " of comp ", number,
+                    " does not divide the step around it");
       }
       if (range.is_bound && range.length % step != 0) {
-        refuse("step ", step, " of axis ", axis, " of comp ", number, " does not divide its ",
-               range.length, " values");
+        refuse_plan("step ", step, " of axis ", axis, " of comp ", number, " does not divide its ",
+                    range.length, " values");
       }
     }
   }
@@ -568,16 +419,16 @@ class Placer {
     const bool is_tmp =
         kernel_.buffers[static_cast<size_t>(source.dst)].access == BufferAccess::kTmp;
     if (!is_tmp) {
-      if (source.combine) refuse("comp ", comp.plan->comp, " combines into a parameter");
-      if (comp.plan->how == How::kBefore) refuse("comp ", comp.plan->comp, " writes no tmp");
+      if (source.combine) refuse_plan("comp ", comp.plan->comp, " combines into a parameter");
+      if (comp.plan->how == How::kBefore) refuse_plan("comp ", comp.plan->comp, " writes no tmp");
       return;
     }
     if (comp.plan->how == How::kRoot && comp.after.empty()) {
-      refuse("the root writes a tmp and nothing stands after it");
+      refuse_plan("the root writes a tmp and nothing stands after it");
     }
     settle_start(comp);
     check_finished(comp);
-    Storage storage = tmp_storage(comp);
+    StorageBox storage = tmp_storage(comp);
     if (source.combine && comp.plan->acc) {
       add_acc(comp, storage);
     } else {
@@ -591,14 +442,14 @@ class Placer {
     for (const int after : comp.after) {
       const int depth = plan_.comps[static_cast<size_t>(after)].at.depth;
       if (after != comp.after.front() && depth != comp.start_depth) {
-        refuse("all that stands after comp ", comp.plan->comp, " must stand at one place");
+        refuse_plan("all that stands after comp ", comp.plan->comp, " must stand at one place");
       }
       comp.start_depth = depth;
     }
     if (comp.after.empty()) return;
     for (size_t i = static_cast<size_t>(comp.start_depth); i < comp.loops.size(); ++i) {
       if (comp.loops[i].part.role == Role::kGrid) {
-        refuse("what stands after the root must stand inside its grid");
+        refuse_plan("what stands after the root must stand inside its grid");
       }
     }
     for (size_t number = 0; number < kernel_.body.size(); ++number) {
@@ -611,19 +462,20 @@ class Placer {
                is_inside(static_cast<int>(number), {reader, 0});
       });
       if (!is_there || !is_inside(static_cast<int>(number), place)) {
-        refuse("comp ", number, " reads comp ", comp.plan->comp, " and does not stand after it");
+        refuse_plan("comp ", number, " reads comp ", comp.plan->comp,
+                    " and does not stand after it");
       }
     }
   }
 
   // The box of the tmp that is alive at once.
-  Storage tmp_storage(PlacedComp& comp) {
+  StorageBox tmp_storage(PlacedComp& comp) {
     const int buffer = comp.comp->dst;
-    Storage storage;
+    StorageBox storage;
     storage.buffer = buffer;
     storage.box = comp.after.empty() ? boxes_.at(buffer) : own_box(comp, comp.start_depth);
     if (comp.plan->keep) {
-      if (!is_in_group(comp)) refuse("comp ", comp.plan->comp, " is kept by several groups");
+      if (!is_in_group(comp)) refuse_plan("comp ", comp.plan->comp, " is kept by several groups");
       return alias(comp, *comp.plan->keep);
     }
     const LoopPlace place =
@@ -653,7 +505,7 @@ class Placer {
   }
 
   // Instances may run beyond the box; their places are part of the storage.
-  void widen(Storage& storage, const PlacedComp& comp, std::span<const Node> index,
+  void widen(StorageBox& storage, const PlacedComp& comp, std::span<const Node> index,
              const std::unordered_set<const void*>& outer) {
     const auto values = axis_values(comp);
     for (size_t dim = 0; dim < index.size(); ++dim) {
@@ -663,7 +515,7 @@ class Placer {
     }
   }
 
-  bool fits_registers(const PlacedComp& comp, const Storage& storage) {
+  bool fits_registers(const PlacedComp& comp, const StorageBox& storage) {
     if (num_elements(storage) == 1) return true;
     if (num_elements(storage) > kMaxRegElements) return false;
     if (comp.comp->combine && !comp.plan->acc && !comp.loops.empty()) {
@@ -711,7 +563,7 @@ class Placer {
   }
 
   bool is_by_instances(const PlacedComp& comp, std::span<const Node> index,
-                       const Storage& storage) {
+                       const StorageBox& storage) {
     const auto values = axis_values(comp);
     std::unordered_set<const void*> own;
     for (const AxisUse& use : comp.instances)
@@ -729,7 +581,7 @@ class Placer {
     return true;
   }
 
-  static int64_t num_elements(const Storage& storage) {
+  static int64_t num_elements(const StorageBox& storage) {
     int64_t count = 1;
     for (const AxisRange& range : storage.box)
       count *= range.length;
@@ -737,7 +589,7 @@ class Placer {
   }
 
   // Gives the tmp's buffer the box as its dims.
-  void declare(int buffer, const Storage& storage) {
+  void declare(int buffer, const StorageBox& storage) {
     if (!storage.alias.empty()) return;
     BufferDecl& decl = result_.nest.buffers[static_cast<size_t>(buffer)];
     for (size_t dim = 0; dim < decl.dims.size(); ++dim)
@@ -747,14 +599,14 @@ class Placer {
   }
 
   // The tmp in the output that its one reader writes at the place where it reads.
-  Storage alias(const PlacedComp& comp, int output) {
+  StorageBox alias(const PlacedComp& comp, int output) {
     const int tmp = comp.comp->dst;
     const BufferDecl& decl = kernel_.buffers[static_cast<size_t>(tmp)];
     const BufferDecl& out = kernel_.buffers[static_cast<size_t>(output)];
     if (out.access != BufferAccess::kOut || out.dtype != decl.dtype) {
-      refuse("comp ", comp.plan->comp, " cannot lie in '", out.name, "'");
+      refuse_plan("comp ", comp.plan->comp, " cannot lie in '", out.name, "'");
     }
-    Storage storage;
+    StorageBox storage;
     storage.buffer = output;
     for (size_t number = 0; number < kernel_.body.size(); ++number) {
       const Comp& reader = comp_of(static_cast<int>(number));
@@ -764,7 +616,7 @@ class Placer {
       if (loads.size() != 1 || load_parts(loads[0]).gated || !writes_all) break;
       for (const Node& index : load_parts(loads[0]).index) {
         if (index.op() != Op::kAxis && !(is_const(index) && idx_value(index) == 0)) {
-          refuse("'", out.name, "' is not written where comp ", comp.plan->comp, " is read");
+          refuse_plan("'", out.name, "' is not written where comp ", comp.plan->comp, " is read");
         }
         storage.dims.push_back(index);
       }
@@ -774,12 +626,12 @@ class Placer {
         used.insert(dim.id());
       for (const AxisUse& use : reader.axes) {
         if (!used.contains(use.axis.id())) {
-          refuse("'", out.name, "' has more elements than comp ", comp.plan->comp);
+          refuse_plan("'", out.name, "' has more elements than comp ", comp.plan->comp);
         }
       }
       return storage;
     }
-    refuse("'", out.name, "' is not written from comp ", comp.plan->comp);
+    refuse_plan("'", out.name, "' is not written from comp ", comp.plan->comp);
   }
 
   // --- accumulators
@@ -791,31 +643,32 @@ class Placer {
         comp.plan->acc && comp.plan->acc->carry_in && comp.plan->acc->depth == comp.start_depth;
     for (size_t i = 0; i < static_cast<size_t>(comp.start_depth); ++i) {
       if (axis_kind(comp.loops[i].use.axis) == AxisKind::kRed && !is_carried) {
-        refuse("comp ", comp.plan->comp, " is not finished where it is read");
+        refuse_plan("comp ", comp.plan->comp, " is not finished where it is read");
       }
     }
   }
 
-  void add_acc(PlacedComp& comp, Storage& tmp) {
+  void add_acc(PlacedComp& comp, StorageBox& tmp) {
     const Acc& acc = *comp.plan->acc;
     const int number = comp.plan->comp;
     if (acc.depth < comp.start_depth || static_cast<size_t>(acc.depth) > comp.loops.size()) {
-      refuse("the accumulator of comp ", number, " stands outside of its tmp's place");
+      refuse_plan("the accumulator of comp ", number, " stands outside of its tmp's place");
     }
     for (const Node& guard : comp.comp->guard) {
-      if (!has_red_axis(guard)) refuse("comp ", number, " leaves out some results");
+      if (!has_red_axis(guard)) refuse_plan("comp ", number, " leaves out some results");
     }
-    if (acc.carry_in && comp.plan->how != How::kRoot) refuse("only the root carries in a buffer");
+    if (acc.carry_in && comp.plan->how != How::kRoot)
+      refuse_plan("only the root carries in a buffer");
     bool has_outer_red = false;
     for (size_t i = 0; i < comp.loops.size(); ++i) {
       const bool is_red = axis_kind(comp.loops[i].use.axis) == AxisKind::kRed;
       const bool is_inside = i >= static_cast<size_t>(acc.depth);
       if (is_inside && !is_red) {
-        refuse("comp ", number, " has par loops inside its accumulator");
+        refuse_plan("comp ", number, " has par loops inside its accumulator");
       }
       has_outer_red = has_outer_red || (!is_inside && is_red);
     }
-    Storage tile;
+    StorageBox tile;
     tile.box = own_box(comp, acc.depth);
     widen(tile, comp, comp.comp->index, loops_around({number, acc.depth}));
     tile.is_reg = true;
@@ -833,23 +686,23 @@ class Placer {
       result_.storage[comp.comp->dst] = tmp;
     }
     if (num_elements(tile) > kMaxRegElements || !is_by_instances(comp, comp.comp->index, tile)) {
-      refuse("the accumulator of comp ", number, " does not lie in registers");
+      refuse_plan("the accumulator of comp ", number, " does not lie in registers");
     }
     if (has_outer_red) add_carry(comp, acc);
-    if (!has_outer_red && acc.carry_in) refuse("comp ", number, " has nothing to carry");
+    if (!has_outer_red && acc.carry_in) refuse_plan("comp ", number, " has nothing to carry");
     add_partials(comp, has_outer_red);
   }
 
   void add_carry(PlacedComp& comp, const Acc& acc) {
     comp.carry = acc.carry_in ? alias(comp, *acc.carry_in) : result_.storage.at(comp.comp->dst);
     if (comp.carry->is_reg) {
-      refuse("comp ", comp.plan->comp, " needs a buffer to carry its accumulator in");
+      refuse_plan("comp ", comp.plan->comp, " needs a buffer to carry its accumulator in");
     }
   }
 
   void add_partials(PlacedComp& comp, bool is_carried) {
     std::vector<int64_t> extents;
-    Storage partials = *comp.acc;
+    StorageBox partials = *comp.acc;
     for (const AxisUse& use : comp.instances) {
       if (!is_partial(comp, use)) continue;
       if (use.role == Role::kVec) {
@@ -858,7 +711,7 @@ class Placer {
       extents.push_back(axis_extent(use.axis));
     }
     if (extents.empty()) return;
-    if (is_carried) refuse("comp ", comp.plan->comp, " carries partial accumulators");
+    if (is_carried) refuse_plan("comp ", comp.plan->comp, " carries partial accumulators");
     partials.buffer = add_register("part", comp, partials, extents);
     comp.partials = std::move(partials);
   }
@@ -870,7 +723,7 @@ class Placer {
   }
 
  private:
-  int add_register(std::string_view what, const PlacedComp& comp, const Storage& storage,
+  int add_register(std::string_view what, const PlacedComp& comp, const StorageBox& storage,
                    const std::vector<int64_t>& more) {
     BufferDecl decl;
     const BufferDecl& tmp = kernel_.buffers[static_cast<size_t>(comp.comp->dst)];
@@ -890,43 +743,11 @@ class Placer {
   void add_stages(PlacedComp& comp) {
     for (const Stage& stage : comp.plan->stages) {
       if (stage.depth < 0 || static_cast<size_t>(stage.depth) > comp.loops.size()) {
-        refuse("a stage of comp ", comp.plan->comp, " stands inside ", stage.depth, " of ",
-               comp.loops.size(), " loops");
+        refuse_plan("a stage of comp ", comp.plan->comp, " stands inside ", stage.depth, " of ",
+                    comp.loops.size(), " loops");
       }
       const auto outer = loops_around({comp.plan->comp, stage.depth});
-      const auto values = axis_values(comp);
-      PlacedStage placed_stage{stage, {}};
-      Storage& storage = placed_stage.storage;
-      const std::vector<Node> loads = loads_of(*comp.comp, stage.buffer);
-      if (loads.empty() ||
-          kernel_.buffers[static_cast<size_t>(stage.buffer)].access != BufferAccess::kIn) {
-        refuse("comp ", comp.plan->comp, " reads no such operand to stage");
-      }
-      for (const Node& load : loads) {
-        if (load_parts(load).gated) refuse("a gated operand is not staged");
-        for (size_t dim = 0; dim < load_parts(load).index.size(); ++dim) {
-          auto range = range_of(substitute(load_parts(load).index[dim], values), outer);
-          if (range && storage.box.size() > dim) range = hull(storage.box[dim], *range);
-          if (!range || bounds(range->base).min < 0) {
-            refuse("dim ", dim, " of the staged operand is not affine");
-          }
-          if (storage.box.size() > dim) {
-            storage.box[dim] = *range;
-          } else {
-            storage.box.push_back(*range);
-          }
-        }
-      }
-      BufferDecl decl = kernel_.buffers[static_cast<size_t>(stage.buffer)];
-      decl.name = concat(decl.name, "_staged");
-      decl.access = BufferAccess::kTmp;
-      decl.scope = Scope::kGroup;
-      for (size_t dim = 0; dim < decl.dims.size(); ++dim)
-        decl.dims[dim] = storage.box[dim].length;
-      decl.layout = stage.layout;
-      if (const auto reason = why_not_layout(decl)) refuse("stage: ", *reason);
-      storage.buffer = result_.nest.add_buffer(decl);
-      comp.stages.push_back(std::move(placed_stage));
+      comp.stages.push_back(place_stage(kernel_, comp, stage, outer, result_.nest));
     }
   }
 
@@ -958,34 +779,8 @@ Placement place_comps(const Kernel& kernel, const Plan& plan) {
   return Placer(kernel, plan).run();
 }
 
-bool has_red_axis(const Node& expr) {
-  const std::vector<Node> nodes = topological_order(std::span(&expr, 1));
-  return std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
-    return node.op() == Op::kAxis && axis_kind(node) == AxisKind::kRed;
-  });
-}
-
 bool is_partial(const PlacedComp& comp, const AxisUse& use) {
   return Placer::is_partial(comp, use);
-}
-
-std::vector<Node> storage_index(const Storage& storage, std::span<const Node> index) {
-  std::vector<Node> result;
-  if (!storage.alias.empty()) {
-    std::vector<std::pair<Node, Node>> values;
-    for (size_t dim = 0; dim < storage.dims.size(); ++dim) {
-      if (storage.dims[dim].op() == Op::kAxis) values.emplace_back(storage.dims[dim], index[dim]);
-    }
-    for (const Node& dim : storage.alias)
-      result.push_back(simplify_index(substitute(dim, values)));
-    return result;
-  }
-  for (size_t dim = 0; dim < index.size(); ++dim) {
-    result.push_back(storage.box[dim].length == 1
-                         ? idx_const(0)
-                         : simplify_index(make_expr(Op::kSub, index[dim], storage.box[dim].base)));
-  }
-  return result;
 }
 
 }  // namespace tenon

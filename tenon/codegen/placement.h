@@ -10,18 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "tenon/codegen/axis_range.h"
 #include "tenon/codegen/plan.h"
 #include "tenon/ir/kernel.h"
 
 namespace tenon {
-
-/// The values base .. base + length - 1 of an axis or a dim.
-struct AxisRange {
-  Node base;
-  int64_t length = 0;
-  bool is_bound = false;  ///< a place fixes it; else it is the whole axis
-  bool is_exact = true;   ///< never runs beyond the axis
-};
 
 struct PlacedLoop {
   AxisUse use;
@@ -30,7 +23,7 @@ struct PlacedLoop {
 };
 
 /// Where a tmp (or the accumulators of a reduction) lies: its own buffer holds a box of it.
-struct Storage {
+struct StorageBox {
   int buffer = -1;
   std::vector<AxisRange> box;  ///< by dim of the tmp
   bool is_reg = false;
@@ -43,7 +36,7 @@ struct Storage {
 
 struct PlacedStage {
   Stage stage;
-  Storage storage;
+  StorageBox storage;
 };
 
 struct PlacedComp {
@@ -57,20 +50,20 @@ struct PlacedComp {
   std::vector<Node> clamped;  ///< by axis: what loads use; the same as `exprs` without a clamp
   std::vector<Node> guards;   ///< by axis: value < extent, or null where it always holds
 
-  int start_depth = 0;              ///< of a reduction: loops around the life of its tmp
-  std::optional<Storage> acc;       ///< register tile, if it is not the tmp's storage itself
-  std::optional<Storage> partials;  ///< with an element for each red instance as well
-  std::optional<Storage> carry;     ///< where the tile lies between reduce loops
+  int start_depth = 0;                 ///< of a reduction: loops around the life of its tmp
+  std::optional<StorageBox> acc;       ///< register tile, if it is not the tmp's storage itself
+  std::optional<StorageBox> partials;  ///< with an element for each red instance as well
+  std::optional<StorageBox> carry;     ///< where the tile lies between reduce loops
   std::vector<PlacedStage> stages;
   std::vector<int> before;  ///< entries of the plan placed in it, in kernel order
   std::vector<int> after;
 };
 
 struct Placement {
-  Kernel nest;                               ///< buffers and axes; no statements yet
-  std::vector<PlacedComp> comps;             ///< by entry of the plan
-  std::unordered_map<int, Storage> storage;  ///< of each tmp, by buffer
-  std::string reason;                        ///< why there is none; empty: there is one
+  Kernel nest;                                  ///< buffers and axes; no statements yet
+  std::vector<PlacedComp> comps;                ///< by entry of the plan
+  std::unordered_map<int, StorageBox> storage;  ///< of each tmp, by buffer
+  std::string reason;                           ///< why there is none; empty: there is one
 };
 
 /// Works the plan out. `kernel` and `plan` must outlive the result.
@@ -81,12 +74,15 @@ Placement place_comps(const Kernel& kernel, const Plan& plan);
 std::optional<std::vector<AxisRange>> ranges_at(const Kernel& kernel, const Plan& plan, int comp,
                                                 How how, LoopPlace place);
 
+/// Each axis of the comp with its value: replacements for substitute().
+std::vector<std::pair<Node, Node>> axis_values(const PlacedComp& comp);
+
 /// The reduction has an accumulator for each point of this instance axis.
 bool is_partial(const PlacedComp& comp, const AxisUse& use);
 
 bool has_red_axis(const Node& expr);
 
 /// Index of the tmp's element in its storage.
-std::vector<Node> storage_index(const Storage& storage, std::span<const Node> index);
+std::vector<Node> storage_index(const StorageBox& storage, std::span<const Node> index);
 
 }  // namespace tenon

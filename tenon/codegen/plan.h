@@ -90,8 +90,8 @@ inline bool is_loop(Role role) {
   return role == Role::kGrid || role == Role::kSeq;
 }
 
-/// Bytes of the widest element that vectors of the comp hold: its values, narrow floats as what they
-/// are computed in, and indices where an access is not contiguous.
+/// Bytes of the widest element that vectors of the comp hold: its values, narrow floats as what
+/// they are computed in, and indices where an access is not contiguous.
 int64_t widest_element_bytes(const Kernel& kernel, const Comp& comp, const Target& target);
 
 /// Why the plan does not fit; empty: it does.

@@ -270,7 +270,8 @@ Plan parse_plan(std::string_view text, const Kernel& kernel, std::string_view so
       plan.comps.push_back(parser.entry(words));
     }
   }
-  TENON_CHECK(is_closed, ErrorCode::kInvalidArgument, source_name, ": it ends without a closing brace");
+  TENON_CHECK(is_closed, ErrorCode::kInvalidArgument, source_name,
+              ": it ends without a closing brace");
   return plan;
 }
 

@@ -22,8 +22,8 @@ namespace tenon {
 /// DIM:EXTENT[+PAD] ...]`, `keep BUFFER`, `store nt`.
 std::string to_text(const Plan& plan, const Kernel& kernel);
 
-/// The inverse for a kernel of this name with these comps, buffers and axes; check_plan says whether
-/// the plan fits. Throws kInvalidArgument "source:line: ..." for anything else.
+/// The inverse for a kernel of this name with these comps, buffers and axes; check_plan says
+/// whether the plan fits. Throws kInvalidArgument "source:line: ..." for anything else.
 Plan parse_plan(std::string_view text, const Kernel& kernel, std::string_view source_name = "plan");
 
 }  // namespace tenon

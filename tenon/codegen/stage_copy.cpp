@@ -3,6 +3,8 @@
 #include "tenon/codegen/stage_copy.h"
 
 #include "tenon/base/text.h"
+#include "tenon/codegen/plan_rules.h"
+#include "tenon/rules/bounds.h"
 #include "tenon/rules/simplify_index.h"
 
 namespace tenon {
@@ -21,11 +23,11 @@ class StageCopy {
     const size_t copy_dim =
         decl_.layout.empty() ? source_dim : static_cast<size_t>(decl_.layout.back().dim);
     const int64_t run = decl_.layout.empty() ? decl_.dims[copy_dim] : decl_.layout.back().extent;
-    const bool is_vector = lanes_ > 1 && decl_.dims[copy_dim] >= lanes_ &&
-                           (run % lanes_ == 0 || decl_.layout.empty());
+    const bool is_vector =
+        lanes_ > 1 && decl_.dims[copy_dim] >= lanes_ && (run % lanes_ == 0 || decl_.layout.empty());
     for (size_t dim = 0; dim < decl_.dims.size(); ++dim) {
-      const bool is_block = is_vector && (dim == copy_dim || dim == source_dim) &&
-                            decl_.dims[dim] >= lanes_;
+      const bool is_block =
+          is_vector && (dim == copy_dim || dim == source_dim) && decl_.dims[dim] >= lanes_;
       open_dim(dim, is_block ? lanes_ : 1, dim == copy_dim ? Role::kVec : Role::kUnroll);
     }
     finish_value();
@@ -94,6 +96,43 @@ class StageCopy {
 };
 
 }  // namespace
+
+PlacedStage place_stage(const Kernel& kernel, const PlacedComp& comp, const Stage& stage,
+                        const std::unordered_set<const void*>& outer, Kernel& nest) {
+  const auto values = axis_values(comp);
+  PlacedStage placed_stage{stage, {}};
+  StorageBox& storage = placed_stage.storage;
+  const std::vector<Node> loads = loads_of(*comp.comp, stage.buffer);
+  if (loads.empty() ||
+      kernel.buffers[static_cast<size_t>(stage.buffer)].access != BufferAccess::kIn) {
+    refuse_plan("comp ", comp.plan->comp, " reads no such operand to stage");
+  }
+  for (const Node& load : loads) {
+    if (load_parts(load).gated) refuse_plan("a gated operand is not staged");
+    for (size_t dim = 0; dim < load_parts(load).index.size(); ++dim) {
+      auto range = range_of(substitute(load_parts(load).index[dim], values), outer);
+      if (range && storage.box.size() > dim) range = hull(storage.box[dim], *range);
+      if (!range || bounds(range->base).min < 0) {
+        refuse_plan("dim ", dim, " of the staged operand is not affine");
+      }
+      if (storage.box.size() > dim) {
+        storage.box[dim] = *range;
+      } else {
+        storage.box.push_back(*range);
+      }
+    }
+  }
+  BufferDecl decl = kernel.buffers[static_cast<size_t>(stage.buffer)];
+  decl.name = concat(decl.name, "_staged");
+  decl.access = BufferAccess::kTmp;
+  decl.scope = Scope::kGroup;
+  for (size_t dim = 0; dim < decl.dims.size(); ++dim)
+    decl.dims[dim] = storage.box[dim].length;
+  decl.layout = stage.layout;
+  if (const auto reason = why_not_layout(decl)) refuse_plan("stage: ", *reason);
+  storage.buffer = nest.add_buffer(decl);
+  return placed_stage;
+}
 
 Body stage_copy(Kernel& nest, const PlacedStage& stage, int lanes) {
   return StageCopy(nest, stage, lanes).run();

@@ -1,11 +1,19 @@
-// The copy of a staged operand's box into group memory. Called by build_nest.
+// The copy of a staged operand's box into group memory. Called by placement.cpp
+// and build_nest.
 // SPDX-License-Identifier: MIT
 
 #pragma once
 
+#include <unordered_set>
+
 #include "tenon/codegen/placement.h"
 
 namespace tenon {
+
+/// Works a stage out: the box of the operand that the comp's body reads while the axes `outer`
+/// stand still, and its buffer, which is added to `nest`. Throws PlanRefusal.
+PlacedStage place_stage(const Kernel& kernel, const PlacedComp& comp, const Stage& stage,
+                        const std::unordered_set<const void*>& outer, Kernel& nest);
 
 /// Statements that fill the stage's buffer; places of its box beyond the operand get 0. The loops
 /// walk the source in its order, `lanes` elements at a time; where source and copy are contiguous

@@ -34,8 +34,8 @@ TEST(PlanText, RandomPlansReadBackAsTheyWere) {
 }
 
 TEST(PlanText, WrongTextIsRefusedWithItsPlace) {
-  const Kernel kernel = parse_kernel(
-      "kernel k { in x: f32[4] out y: f32[4] y[i] = x[i] over i:4 }", "test");
+  const Kernel kernel =
+      parse_kernel("kernel k { in x: f32[4] out y: f32[4] y[i] = x[i] over i:4 }", "test");
   struct Wrong {
     const char* text;
     const char* place;

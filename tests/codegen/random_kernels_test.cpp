@@ -38,8 +38,8 @@ void check_text(const std::string& text, const Parse& parse, std::string_view pa
 
 // Runs one kernel under one plan; the name of the first pass after which the value differs.
 std::string first_wrong_pass(const Kernel& kernel, const Plan& plan, const Target& target,
-                             KernelMemory& memory, const std::vector<std::byte>& expected, bool checks_texts,
-                             Coverage& coverage) {
+                             KernelMemory& memory, const std::vector<std::byte>& expected,
+                             bool checks_texts, Coverage& coverage) {
   std::string wrong;
   const auto judge = [&](std::string_view pass, const std::string& text) {
     ++coverage.passes;

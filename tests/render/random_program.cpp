@@ -81,8 +81,9 @@ class Generator {
     return value_type(random_.pick_from(dtypes_), random_.pick({1, 1, 1, 3, 4, 8, 16}));
   }
 
-  /// A value of the type: an older one, or one that is loaded or constant.
-  ValueId get(const LinearType& type) {
+  /// A value of the type: an older one, or one that is loaded or constant. Types are taken by
+  /// value: those of the program move when it grows.
+  ValueId get(LinearType type) {
     std::vector<ValueId> known;
     for (const ValueId value : pool_) {
       if (program_.type_of(value) == type) known.push_back(value);
@@ -100,7 +101,7 @@ class Generator {
 
   // --- memory ----------------------------------------------------------------------------------
 
-  uint32_t whole_align(const LinearType& type) {
+  uint32_t whole_align(LinearType type) {
     const int64_t bytes = type.lanes * dtype_size_bytes(type.dtype);
     return type.lanes == 3 ? 0 : static_cast<uint32_t>(std::min<int64_t>(bytes, kBaseAlignBytes));
   }
@@ -111,7 +112,7 @@ class Generator {
     return random_.percent(50) ? at : builder_.cast(at, DType::kI64);
   }
 
-  ValueId load(const LinearType& type) {
+  ValueId load(LinearType type) {
     const ValueId pointer = inputs_[type.dtype];
     if (random_.percent(20)) {  // aligned
       return builder_.load(type, pointer, i32(0), 16 * random_.below(kMaxOffset / 16),

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+
+#include "tenon/codegen/plan_rules.h"
+
+namespace tenon {
+namespace {
+
+constexpr int kMaxGridDims = 3;
+
+}  // namespace
+
+std::vector<Node> loads_of(const Comp& comp, int buffer) {
+  std::vector<Node> roots{comp.value};
+  roots.insert(roots.end(), comp.guard.begin(), comp.guard.end());
+  std::vector<Node> loads;
+  for (const Node& node : topological_order(roots)) {
+    if (node.op() == Op::kLoad && load_parts(node).buffer == buffer) loads.push_back(node);
+  }
+  return loads;
+}
+
+std::vector<int> check_entries(const Kernel& kernel, const Plan& plan) {
+  std::vector<int> entry_of(kernel.body.size(), -1);
+  for (size_t i = 0; i < plan.comps.size(); ++i) {
+    const CompPlan& entry = plan.comps[i];
+    if (entry.comp < 0 || static_cast<size_t>(entry.comp) >= kernel.body.size()) {
+      refuse_plan("there is no comp ", entry.comp);
+    }
+    int& known = entry_of[static_cast<size_t>(entry.comp)];
+    if (known >= 0) refuse_plan("comp ", entry.comp, " is named twice");
+    if ((entry.how == How::kRoot) != (i == 0))
+      refuse_plan("the first entry is the root, and no other");
+    if (i > 0) {
+      const int around = entry.at.comp;
+      if (around < 0 || static_cast<size_t>(around) >= kernel.body.size() ||
+          entry_of[static_cast<size_t>(around)] < 0) {
+        refuse_plan("comp ", entry.comp, " is placed at a comp that has no place yet");
+      }
+      const CompPlan& at = plan.comps[static_cast<size_t>(entry_of[static_cast<size_t>(around)])];
+      if (entry.at.depth < 0 || entry.at.depth > at.num_loops()) {
+        refuse_plan("comp ", entry.comp, " is placed inside ", entry.at.depth, " of ",
+                    at.num_loops(), " loops");
+      }
+    }
+    known = static_cast<int>(i);
+    check_parts(kernel, entry);
+  }
+  return entry_of;
+}
+
+void check_parts(const Kernel& kernel, const CompPlan& entry) {
+  const Comp& comp = std::get<Comp>(kernel.body[static_cast<size_t>(entry.comp)].node);
+  bool has_instance = false;
+  bool has_seq = false;
+  int num_grid = 0;
+  int num_vec = 0;
+  for (const Part& part : entry.parts) {
+    if (part.axis < 0 || static_cast<size_t>(part.axis) >= comp.axes.size()) {
+      refuse_plan("comp ", entry.comp, " has no axis ", part.axis);
+    }
+    if (part.step < 1) refuse_plan("a step of axis ", part.axis, " is ", part.step);
+    const AxisKind kind = axis_kind(comp.axes[static_cast<size_t>(part.axis)].axis);
+    if (kind == AxisKind::kScan) refuse_plan("scan axes have no loop form yet");
+    if (is_loop(part.role)) {
+      if (has_instance) refuse_plan("loops must stand outside of unroll and vec parts");
+      if (part.role == Role::kGrid) {
+        if (entry.how != How::kRoot || kind != AxisKind::kPar) {
+          refuse_plan("axis ", part.axis, " of comp ", entry.comp, " cannot be dealt over groups");
+        }
+        if (has_seq) refuse_plan("grid parts must come first");
+        if (++num_grid > kMaxGridDims) refuse_plan("more than ", kMaxGridDims, " grid dimensions");
+      } else {
+        has_seq = true;
+      }
+    } else if (part.role == Role::kUnroll || part.role == Role::kVec) {
+      has_instance = true;
+      if (part.role == Role::kVec && ++num_vec > 1) {
+        refuse_plan("comp ", entry.comp, " has more than one vec part");
+      }
+      if (part.role == Role::kVec && part.step != 1) refuse_plan("a vec part has step 1");
+    } else {
+      refuse_plan("parts are grid, seq, unroll or vec");
+    }
+    if (part.tail == Tail::kPeel && part.role != Role::kSeq) refuse_plan("only loops are peeled");
+    if (part.tail == Tail::kClamp && (part.role != Role::kUnroll || kind != AxisKind::kPar)) {
+      refuse_plan("only par unroll parts are clamped");
+    }
+  }
+}
+
+}  // namespace tenon
