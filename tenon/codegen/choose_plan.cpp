@@ -75,6 +75,7 @@ class Chooser {
         if (auto plan = accepted(tile())) return *plan;
         if (auto plan = accepted(dot())) return *plan;
       }
+      if (auto plan = accepted(columns())) return *plan;
       if (auto plan = accepted(rows())) return *plan;
     }
     return simple_plan(kernel_, target_);
@@ -628,7 +629,77 @@ class Chooser {
       walk_open(walk, open, entry);
       plan.comps.push_back(std::move(entry));
     }
-    // An output that passes by the caches is written once; else it holds a tmp of its shape.
+    return with_kept_tmp(std::move(plan));
+  }
+
+  // The same where rows lie side by side (their axis is the contiguous one): a group takes the rows
+  // of some vectors and walks along them; each lane is a row.
+  std::optional<Plan> columns() const {
+    const Walk& last = walks_.back();
+    const std::vector<bool> is_row = row_axes(kernel_);
+    size_t vec = last.num_axes();
+    int64_t lanes = lanes_of(last);
+    for (const Walk& walk : walks_)
+      lanes = std::min(lanes, lanes_of(walk));
+    for (size_t i = 0; i < last.num_axes(); ++i) {
+      const bool is_good =
+          std::all_of(last.accesses.begin(), last.accesses.end(), [&](const Access& access) {
+            return !access.uses(i) || (access.strides[i] == 1 && !access.is_irregular[i]);
+          });
+      const bool is_contiguous = last.accesses[0].strides[i] == 1 && is_good;
+      if (is_row[i] && is_contiguous && last.extent(i) >= lanes) vec = i;
+    }
+    if (vec == last.num_axes() || lanes < 2) return std::nullopt;
+    const int64_t block = lanes * std::clamp<int64_t>(last.extent(vec) / lanes, 1, 4);
+    const auto add_instances = [&](size_t axis, CompPlan& entry) {
+      const int number = static_cast<int>(axis);
+      if (block > lanes) entry.parts.push_back({number, Role::kUnroll, lanes});
+      entry.parts.push_back({number, Role::kVec, 1});
+    };
+    CompPlan root{.comp = last.number, .how = How::kRoot};
+    std::vector<Part> loops;
+    for (size_t i = 0; i < last.num_axes(); ++i) {
+      if (!is_row[i] || i == vec) continue;
+      const bool is_dealt = root.parts.size() + 1 < kMaxGridDims;
+      (is_dealt ? root.parts : loops)
+          .push_back({static_cast<int>(i), is_dealt ? Role::kGrid : Role::kSeq, 1});
+    }
+    root.parts.push_back({static_cast<int>(vec), Role::kGrid, block});
+    root.parts.insert(root.parts.end(), loops.begin(), loops.end());
+    const int depth = root.num_loops();
+    for (size_t i = 0; i < last.num_axes(); ++i) {
+      if (!is_row[i]) root.parts.push_back({static_cast<int>(i), Role::kSeq, 1});
+    }
+    add_instances(vec, root);
+    Plan plan{{std::move(root)}};
+    for (size_t number = walks_.size() - 1; number-- > 0;) {
+      const Walk& walk = walks_[number];
+      CompPlan entry{.comp = walk.number, .how = How::kBefore, .at = {last.number, depth}};
+      const auto ranges = ranges_at(kernel_, plan, walk.number, How::kBefore, entry.at);
+      if (!ranges) return std::nullopt;
+      size_t lane_axis = walk.num_axes();
+      for (const bool is_red : {false, true}) {
+        if (is_red && walk.comp->combine) entry.acc = Acc{.depth = entry.num_loops()};
+        for (size_t i = 0; i < walk.num_axes(); ++i) {
+          const AxisRange& range = (*ranges)[i];
+          if (range.is_bound && range.length == 1) continue;
+          if (range.is_bound && range.length == block) {
+            lane_axis = i;
+          } else if (walk.is_red(i) == is_red) {
+            entry.parts.push_back({static_cast<int>(i), Role::kSeq, 1});
+          }
+        }
+      }
+      if (lane_axis == walk.num_axes()) return std::nullopt;
+      add_instances(lane_axis, entry);
+      plan.comps.push_back(std::move(entry));
+    }
+    return with_kept_tmp(std::move(plan));
+  }
+
+  // An output that passes by the caches is written once; else it holds a tmp of its shape.
+  Plan with_kept_tmp(Plan plan) const {
+    const Walk& last = walks_.back();
     const bool is_large = bytes_of(last.accesses[0], last) > kNonTemporalBytes;
     if (is_large && !is_read(last, last.comp->dst)) {
       plan.comps[0].store = StoreKind::kNonTemporal;
