@@ -76,7 +76,12 @@ class Chooser {
         if (auto plan = accepted(dot())) return *plan;
       }
       if (auto plan = accepted(columns())) return *plan;
-      if (auto plan = accepted(rows())) return *plan;
+      const size_t none = walks_.back().num_axes();
+      const size_t blocked = blocked_axis();
+      if (blocked != none) {
+        if (auto plan = accepted(rows(blocked))) return *plan;
+      }
+      if (auto plan = accepted(rows(none))) return *plan;
     }
     return simple_plan(kernel_, target_);
   }
@@ -579,9 +584,10 @@ class Chooser {
   // --- several reductions in front of the last comp
   // ------------------------------------------------
 
-  // The last comp's outer axes over groups, each producer at the innermost of the loops that its
-  // tmp depends on; rows are walked by vectors.
-  std::optional<Plan> rows() const {
+  // The last comp's row axes over groups and loops, each producer inside of them; rows are walked
+  // by vectors. Of axis `blocked` (none: num_axes) some rows are computed at once, so that what is
+  // contiguous across rows is read by vectors too.
+  std::optional<Plan> rows(size_t blocked) const {
     const Walk& last = walks_.back();
     const std::vector<bool> is_row = row_axes(kernel_);
     const auto is_marked = [](bool marked) { return marked; };
@@ -594,28 +600,29 @@ class Chooser {
     for (size_t i = 0; i < last.num_axes(); ++i) {
       if (!is_row[i]) row_bytes *= last.extent(i);
     }
+    std::vector<int64_t> lengths;
+    std::vector<size_t> open;
     for (size_t i = 0; i < last.num_axes(); ++i) {
-      if (!is_row[i]) continue;
       const int axis = static_cast<int>(i);
       const int64_t extent = last.extent(i);
+      const int64_t tile = i == blocked ? common_lanes() : 1;
+      lengths.push_back(i == blocked ? tile : extent);
+      if (!is_row[i] || i == blocked) open.push_back(i);
+      if (!is_row[i]) continue;
       if (root.parts.size() < kMaxGridDims && groups < wanted && extent > 1) {
         const int64_t most = std::max<int64_t>(ceil_div(extent * groups, wanted), 1);
         const int64_t least = std::clamp<int64_t>(kMinGroupBytes / row_bytes, 1, extent);
-        const int64_t block = std::max(most, least);
+        const int64_t block = round_up(std::max(most, least), tile);
         root.parts.push_back({axis, Role::kGrid, block});
-        if (block > 1) loops.push_back({axis, Role::kSeq, 1});
+        if (block > tile) loops.push_back({axis, Role::kSeq, tile});
         groups *= ceil_div(extent, block);
       } else {
-        loops.push_back({axis, Role::kSeq, 1});
+        loops.push_back({axis, Role::kSeq, tile});
       }
     }
     root.parts.insert(root.parts.end(), loops.begin(), loops.end());
     const int depth = root.num_loops();
-    std::vector<size_t> open;
-    for (size_t i = 0; i < last.num_axes(); ++i) {
-      if (!is_row[i]) open.push_back(i);
-    }
-    walk_open(last, open, root);
+    walk_open(last, open, lengths, root);
     Plan plan{{std::move(root)}};
     for (size_t number = walks_.size() - 1; number-- > 0;) {
       const Walk& walk = walks_[number];
@@ -623,13 +630,44 @@ class Chooser {
       const auto ranges = ranges_at(kernel_, plan, walk.number, How::kBefore, entry.at);
       if (!ranges) return std::nullopt;
       open.clear();
+      lengths.clear();
       for (size_t i = 0; i < walk.num_axes(); ++i) {
+        lengths.push_back((*ranges)[i].length);
         if (!(*ranges)[i].is_bound || (*ranges)[i].length > 1) open.push_back(i);
       }
-      walk_open(walk, open, entry);
+      walk_open(walk, open, lengths, entry);
       plan.comps.push_back(std::move(entry));
     }
     return with_kept_tmp(std::move(plan));
+  }
+
+  int64_t common_lanes() const {
+    int64_t lanes = lanes_of(walks_.back());
+    for (const Walk& walk : walks_)
+      lanes = std::min(lanes, lanes_of(walk));
+    return lanes;
+  }
+
+  // A row axis across which some parameter is contiguous.
+  size_t blocked_axis() const {
+    const Walk& last = walks_.back();
+    const std::vector<bool> is_row = row_axes(kernel_);
+    const std::vector<std::vector<int>> labels = row_labels(kernel_);
+    for (size_t i = 0; i < last.num_axes(); ++i) {
+      if (!is_row[i] || last.extent(i) < common_lanes()) continue;
+      for (const Walk& walk : walks_) {
+        for (const Access& access : walk.accesses) {
+          if (kernel_.buffers[static_cast<size_t>(access.buffer)].access != BufferAccess::kIn)
+            continue;
+          for (size_t axis = 0; axis < walk.num_axes(); ++axis) {
+            const int label = labels[static_cast<size_t>(walk.number)][axis];
+            const bool is_contiguous = access.strides[axis] == 1 && !access.is_irregular[axis];
+            if (is_contiguous && label == static_cast<int>(i)) return i;
+          }
+        }
+      }
+    }
+    return last.num_axes();
   }
 
   // The same where rows lie side by side (their axis is the contiguous one): a group takes the rows
@@ -638,9 +676,7 @@ class Chooser {
     const Walk& last = walks_.back();
     const std::vector<bool> is_row = row_axes(kernel_);
     size_t vec = last.num_axes();
-    int64_t lanes = lanes_of(last);
-    for (const Walk& walk : walks_)
-      lanes = std::min(lanes, lanes_of(walk));
+    const int64_t lanes = common_lanes();
     for (size_t i = 0; i < last.num_axes(); ++i) {
       const bool is_good =
           std::all_of(last.accesses.begin(), last.accesses.end(), [&](const Access& access) {
@@ -715,8 +751,10 @@ class Chooser {
     return plan;
   }
 
-  // Loops and instances over the axes that are open, in their order; par ones outside.
-  void walk_open(const Walk& walk, const std::vector<size_t>& open, CompPlan& entry) const {
+  // Loops and instances over the axes that are open, in their order; par ones outside. `lengths`:
+  // what is to be walked of each axis.
+  void walk_open(const Walk& walk, const std::vector<size_t>& open,
+                 const std::vector<int64_t>& lengths, CompPlan& entry) const {
     size_t vec = walk.num_axes();
     for (const size_t axis : open) {
       const bool is_good =
@@ -725,11 +763,12 @@ class Chooser {
             if (access.is_store && !is_used) return walk.is_red(axis);
             return !is_used || (access.strides[axis] == 1 && !access.is_irregular[axis]);
           });
-      if (is_good && walk.extent(axis) > 1) vec = axis;
+      if (is_good && lengths[axis] > 1) vec = axis;
     }
+    if (vec == walk.num_axes() && cross_open(walk, open, lengths, entry)) return;
     int64_t lanes = lanes_of(walk);
     if (vec != walk.num_axes()) {
-      while (lanes > 1 && lanes / 2 >= walk.extent(vec))
+      while (lanes > 1 && lanes / 2 >= lengths[vec])
         lanes /= 2;
     }
     const bool has_vec = vec != walk.num_axes() && lanes > 1;
@@ -745,7 +784,7 @@ class Chooser {
         entry.parts.push_back({static_cast<int>(vec), Role::kSeq, lanes});
         continue;
       }
-      const int64_t unroll = std::clamp<int64_t>(walk.extent(vec) / lanes, 1, 4);
+      const int64_t unroll = std::clamp<int64_t>(lengths[vec] / lanes, 1, 4);
       entry.parts.push_back({static_cast<int>(vec), Role::kSeq, lanes * unroll, Tail::kPeel});
       if (unroll > 1) entry.parts.push_back({static_cast<int>(vec), Role::kUnroll, lanes});
     }
@@ -753,6 +792,32 @@ class Chooser {
     // Instances stand inside of all loops.
     std::stable_partition(entry.parts.begin(), entry.parts.end(),
                           [](const Part& part) { return is_loop(part.role); });
+  }
+
+  // Squares of two open axes that are transposed in registers: one along which the store is
+  // contiguous, one along which loads are.
+  bool cross_open(const Walk& walk, const std::vector<size_t>& open,
+                  const std::vector<int64_t>& lengths, CompPlan& entry) const {
+    const int64_t lanes = lanes_of(walk);
+    const size_t none = walk.num_axes();
+    size_t vec = none;
+    for (const size_t axis : open) {
+      if (walk.accesses[0].strides[axis] == 1 && lengths[axis] >= lanes) vec = axis;
+    }
+    if (vec == none || lanes < 2 || walk.comp->combine) return false;
+    const size_t cross = crossed_axis(walk, vec);
+    const bool is_open = std::find(open.begin(), open.end(), cross) != open.end();
+    if (!is_open || lengths[cross] % lanes != 0) return false;
+    for (const size_t axis : open) {
+      if (axis != vec && axis != cross) entry.parts.push_back({static_cast<int>(axis)});
+    }
+    if (lengths[cross] > lanes) {
+      entry.parts.push_back({static_cast<int>(cross), Role::kSeq, lanes});
+    }
+    entry.parts.push_back({static_cast<int>(vec), Role::kSeq, lanes});
+    entry.parts.push_back({static_cast<int>(cross), Role::kUnroll, 1});
+    entry.parts.push_back({static_cast<int>(vec), Role::kVec, 1});
+    return true;
   }
 
   const Kernel& kernel_;

@@ -112,17 +112,22 @@ Labels axis_labels(const Kernel& kernel, int number, const std::vector<Labels>& 
 
 }  // namespace
 
-std::vector<bool> row_axes(const Kernel& kernel) {
+std::vector<std::vector<int>> row_labels(const Kernel& kernel) {
   const size_t last = kernel.body.size() - 1;
   std::vector<Labels> labels(kernel.body.size());
   const size_t num_axes = comp_at(kernel, static_cast<int>(last)).axes.size();
   for (size_t axis = 0; axis < num_axes; ++axis)
     labels[last].push_back(static_cast<int>(axis));
-  std::vector<bool> is_row(num_axes, true);
-  for (size_t number = last; number-- > 0;) {
+  for (size_t number = last; number-- > 0;)
     labels[number] = axis_labels(kernel, static_cast<int>(number), labels);
-    for (size_t axis = 0; axis < num_axes; ++axis) {
-      const auto& own = labels[number];
+  return labels;
+}
+
+std::vector<bool> row_axes(const Kernel& kernel) {
+  const std::vector<Labels> labels = row_labels(kernel);
+  std::vector<bool> is_row(labels.back().size(), true);
+  for (const Labels& own : labels) {
+    for (size_t axis = 0; axis < is_row.size(); ++axis) {
       const bool is_there = std::find(own.begin(), own.end(), static_cast<int>(axis)) != own.end();
       is_row[axis] = is_row[axis] && is_there;
     }
