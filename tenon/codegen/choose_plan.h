@@ -13,8 +13,8 @@ Plan choose_plan(const Kernel& kernel, const Target& target);
 /// computed in a register where its value is used. What TENON_PLAN=simple takes.
 Plan simple_plan(const Kernel& kernel, const Target& target);
 
-/// By comp and axis: the axis of the root (the last comp) at which all readers of the comp's tmp read
-/// there, or -1.
+/// By comp and axis: the axis of the root (the last comp) at which all readers of the comp's tmp
+/// read there, or -1.
 std::vector<std::vector<int>> row_labels(const Kernel& kernel);
 
 /// By axis of the root: every tmp is read at it, in all readers, so that what is
