@@ -103,7 +103,7 @@ class RowPlans {
   size_t blocked_axis() const {
     const Walk& last = walks_.back();
     const std::vector<bool> is_row = row_axes(kernel_);
-    const std::vector<std::vector<int>> labels = row_labels(kernel_);
+    const std::vector<std::vector<Node>> indices = row_indices(kernel_);
     for (size_t i = 0; i < last.num_axes(); ++i) {
       if (!is_row[i] || last.extent(i) < common_lanes()) continue;
       for (const Walk& walk : walks_) {
@@ -111,9 +111,9 @@ class RowPlans {
           if (kernel_.buffers[static_cast<size_t>(access.buffer)].access != BufferAccess::kIn)
             continue;
           for (size_t axis = 0; axis < walk.num_axes(); ++axis) {
-            const int label = labels[static_cast<size_t>(walk.number)][axis];
+            const Node& index = indices[static_cast<size_t>(walk.number)][axis];
             const bool is_contiguous = access.strides[axis] == 1 && !access.is_irregular[axis];
-            if (is_contiguous && label == static_cast<int>(i)) return i;
+            if (is_contiguous && index == last.comp->axes[i].axis) return i;
           }
         }
       }

@@ -4,6 +4,7 @@
 
 #include "tenon/codegen/choose_plan.h"
 #include "tenon/codegen/placement.h"
+#include "tenon/rules/simplify_index.h"
 
 namespace tenon {
 namespace {
@@ -82,54 +83,83 @@ std::vector<Part> free_loops(const Comp& comp, const std::vector<AxisRange>& ran
   return parts;
 }
 
-using Labels = std::vector<int>;  // by axis of a comp: the root's axis that it stands for, or -1
+using RowIndex = std::vector<Node>;  // by axis of a comp
 
-Labels axis_labels(const Kernel& kernel, int number, const std::vector<Labels>& known) {
+// The index as a function of the root's axes; null: it is none.
+Node in_root_axes(const Node& index, const Comp& reading, const RowIndex& known) {
+  std::vector<std::pair<Node, Node>> values;
+  for (const Node& node : topological_order(std::span(&index, 1))) {
+    if (node.op() == Op::kLoad) return Node();
+    if (node.op() != Op::kAxis) continue;
+    for (size_t axis = 0; axis < reading.axes.size(); ++axis) {
+      if (!(reading.axes[axis].axis == node)) continue;
+      if (!known[axis]) return Node();
+      values.emplace_back(node, known[axis]);
+    }
+  }
+  return simplify_index(substitute(index, values));
+}
+
+RowIndex row_index(const Kernel& kernel, int number, const std::vector<RowIndex>& known) {
   const Comp& comp = comp_at(kernel, number);
-  constexpr int kUnknown = -2;
-  Labels by_dim(comp.index.size(), kUnknown);
+  std::vector<Node> by_dim(comp.index.size());
+  bool is_first = true;
   for (size_t reader = static_cast<size_t>(number) + 1; reader < kernel.body.size(); ++reader) {
     const Comp& reading = comp_at(kernel, static_cast<int>(reader));
     for (const Node& node : topological_order(std::span(&reading.value, 1))) {
       if (node.op() != Op::kLoad || load_parts(node).buffer != comp.dst) continue;
       for (size_t dim = 0; dim < by_dim.size(); ++dim) {
-        int label = -1;
-        for (size_t axis = 0; axis < reading.axes.size(); ++axis) {
-          if (reading.axes[axis].axis == load_parts(node).index[dim]) label = known[reader][axis];
-        }
-        by_dim[dim] = by_dim[dim] == kUnknown || by_dim[dim] == label ? label : -1;
+        const Node index = in_root_axes(load_parts(node).index[dim], reading, known[reader]);
+        by_dim[dim] = is_first || by_dim[dim] == index ? index : Node();
       }
+      is_first = false;
     }
   }
-  Labels labels(comp.axes.size(), -1);
-  for (size_t axis = 0; axis < labels.size(); ++axis) {
+  RowIndex result(comp.axes.size());
+  for (size_t axis = 0; axis < result.size(); ++axis) {
     for (size_t dim = 0; dim < by_dim.size(); ++dim) {
-      if (comp.index[dim] == comp.axes[axis].axis) labels[axis] = std::max(by_dim[dim], -1);
+      if (comp.index[dim] == comp.axes[axis].axis) result[axis] = by_dim[dim];
     }
   }
-  return labels;
+  return result;
 }
 
 }  // namespace
 
-std::vector<std::vector<int>> row_labels(const Kernel& kernel) {
+std::vector<std::vector<Node>> row_indices(const Kernel& kernel) {
   const size_t last = kernel.body.size() - 1;
-  std::vector<Labels> labels(kernel.body.size());
-  const size_t num_axes = comp_at(kernel, static_cast<int>(last)).axes.size();
-  for (size_t axis = 0; axis < num_axes; ++axis)
-    labels[last].push_back(static_cast<int>(axis));
+  std::vector<RowIndex> indices(kernel.body.size());
+  for (const AxisUse& use : comp_at(kernel, static_cast<int>(last)).axes)
+    indices[last].push_back(use.axis);
   for (size_t number = last; number-- > 0;)
-    labels[number] = axis_labels(kernel, static_cast<int>(number), labels);
-  return labels;
+    indices[number] = row_index(kernel, static_cast<int>(number), indices);
+  return indices;
 }
 
 std::vector<bool> row_axes(const Kernel& kernel) {
-  const std::vector<Labels> labels = row_labels(kernel);
-  std::vector<bool> is_row(labels.back().size(), true);
-  for (const Labels& own : labels) {
-    for (size_t axis = 0; axis < is_row.size(); ++axis) {
-      const bool is_there = std::find(own.begin(), own.end(), static_cast<int>(axis)) != own.end();
-      is_row[axis] = is_row[axis] && is_there;
+  const std::vector<RowIndex> indices = row_indices(kernel);
+  const RowIndex& axes = indices.back();
+  std::vector<bool> is_row(axes.size(), true);
+  const auto number_of = [&](const Node& axis) {
+    return static_cast<size_t>(std::find(axes.begin(), axes.end(), axis) - axes.begin());
+  };
+  for (std::vector<bool> before; before != is_row;) {
+    before = is_row;
+    for (const RowIndex& own : indices) {
+      std::vector<bool> is_used(axes.size(), false);
+      for (const Node& index : own) {
+        if (!index) continue;
+        std::vector<size_t> used;
+        for (const Node& node : topological_order(std::span(&index, 1))) {
+          if (node.op() == Op::kAxis) used.push_back(number_of(node));
+        }
+        const bool is_fixed =
+            std::all_of(used.begin(), used.end(), [&](size_t axis) { return is_row[axis]; });
+        for (const size_t axis : used)
+          is_used[axis] = is_used[axis] || is_fixed;
+      }
+      for (size_t axis = 0; axis < is_row.size(); ++axis)
+        is_row[axis] = is_row[axis] && is_used[axis];
     }
   }
   return is_row;

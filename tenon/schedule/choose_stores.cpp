@@ -32,11 +32,15 @@ constexpr size_t kMaxTmps = 32;
 constexpr int64_t kMinRows = 4;
 constexpr int64_t kMaxSmallWork = 1 << 14;  // elements computed by the whole kernel
 
-// Where one dim of a node is read: at an axis of the kernel's output (its number), at 0, or
-// anywhere.
-using Label = int8_t;
-constexpr Label kAtZero = -1;
-constexpr Label kAnywhere = -2;
+// Where one dim of a node is read: at an index that is a function of some axes of the kernel's
+// output.
+struct Label {
+  uint64_t axes = 0;   // a bit for each
+  uint64_t index = 0;  // hash of the function
+  bool operator==(const Label&) const = default;
+};
+constexpr Label kAtZero{};
+constexpr Label kAnywhere{.axes = ~uint64_t{0}};
 using Labels = std::vector<Label>;
 
 /// One way in which a kernel reads a node: the kernel (its stored node), the comp (the root or a
@@ -78,7 +82,8 @@ int64_t repeats_of(const Node& movement) {
   return std::max<int64_t>(1, (result + source - 1) / source);
 }
 
-// Dims of one group of equal products are the same dim only if each side has one, beside ones.
+// Dims are matched in groups with equal products, as lower_movement does; where a group mixes
+// several, each is a function of all.
 Labels reshaped_labels(const Labels& labels, ShapeView from, ShapeView to) {
   Labels result(to.size(), kAnywhere);
   if (num_elements(from) == 0) return result;
@@ -89,18 +94,27 @@ Labels reshaped_labels(const Labels& labels, ShapeView from, ShapeView to) {
       ++i;
     } else if (j < to.size() && to[j] == 1) {
       ++j;
-    } else if (i < from.size() && j < to.size() && from[i] == to[j]) {
+    } else if (from[i] == to[j]) {
       result[j++] = labels[i++];
     } else {
-      // A mixed group: on to where both products are equal.
-      int64_t product_i = from[i++];
-      int64_t product_j = to[j++];
-      while (product_i != product_j) {
-        if (product_i < product_j) {
+      const size_t first_j = j;
+      int64_t product_i = 1;
+      int64_t product_j = 1;
+      Label mixed;
+      do {
+        if (product_i <= product_j) {
+          mixed.axes |= labels[i].axes;
+          mixed.index = mix(mix(mixed.index, labels[i].index), static_cast<uint64_t>(from[i]));
           product_i *= from[i++];
         } else {
           product_j *= to[j++];
         }
+      } while (product_i != product_j);
+      int64_t stride = product_j;
+      for (size_t dim = first_j; dim < j; ++dim) {
+        stride /= to[dim];
+        const uint64_t part = mix(mixed.index, static_cast<uint64_t>(stride));
+        result[dim] = {mixed.axes, mix(part, static_cast<uint64_t>(to[dim]))};
       }
     }
   }
@@ -111,22 +125,30 @@ Labels reshaped_labels(const Labels& labels, ShapeView from, ShapeView to) {
 Labels source_labels(const Labels& labels, const Node& node) {
   const ShapeView shape = node.shape();
   const ShapeView source = node.src(0).shape();
+  if (node.op() == Op::kReshape) return reshaped_labels(labels, shape, source);
   Labels result(source.size(), kAnywhere);
-  if (node.op() == Op::kReshape) {
-    result = reshaped_labels(labels, shape, source);
-  } else if (node.op() == Op::kPermute) {
-    for (size_t axis = 0; axis < source.size(); ++axis)
-      result[static_cast<size_t>(node.attr(axis))] = labels[axis];
-  } else {
-    // Dims that keep their size and are not turned around are read at the same place.
-    for (size_t axis = 0; axis < source.size(); ++axis) {
-      const bool is_flipped = node.op() == Op::kFlip && node.attr(axis) != 0;
-      const bool is_window = node.op() == Op::kWindow && axis == static_cast<size_t>(node.attr(0));
-      if (shape[axis] == source[axis] && !is_flipped && !is_window) result[axis] = labels[axis];
+  for (size_t axis = 0; axis < source.size(); ++axis) {
+    const auto moved = [&](const Label& label, int64_t by) {
+      return Label{label.axes, mix(label.index, static_cast<uint64_t>(by) + 1)};
+    };
+    if (source[axis] == 1) {
+      result[axis] = kAtZero;
+    } else if (node.op() == Op::kPermute) {
+      const auto place = std::find(node.attr().begin(), node.attr().end(), axis);
+      result[axis] = labels[static_cast<size_t>(place - node.attr().begin())];
+    } else if (node.op() == Op::kWindow && axis == static_cast<size_t>(node.attr(0))) {
+      result[axis] = moved(labels[axis], node.attr(2));
+      result[axis].axes |= labels.back().axes;
+    } else if (node.op() == Op::kShrink && node.attr(axis) != 0) {
+      result[axis] = moved(labels[axis], node.attr(axis));
+    } else if (node.op() == Op::kFlip && node.attr(axis) != 0) {
+      result[axis] = moved(labels[axis], -shape[axis]);
+    } else if (shape[axis] == source[axis] || node.op() == Op::kShrink) {
+      result[axis] = labels[axis];
     }
   }
-  for (size_t axis = 0; axis < source.size(); ++axis) {
-    if (source[axis] == 1) result[axis] = kAtZero;
+  for (Label& label : result) {
+    if (label.axes == kAnywhere.axes) label = kAnywhere;
   }
   return result;
 }
@@ -134,7 +156,7 @@ Labels source_labels(const Labels& labels, const Node& node) {
 Labels own_labels(const Node& root) {
   Labels labels;
   for (size_t axis = 0; axis < root.shape().size(); ++axis)
-    labels.push_back(root.shape()[axis] == 1 ? kAtZero : static_cast<Label>(axis));
+    labels.push_back(root.shape()[axis] == 1 ? kAtZero : Label{uint64_t{1} << axis, axis + 1});
   return labels;
 }
 
@@ -351,12 +373,6 @@ class Chooser {
   // --- tmps of one kernel
   // --------------------------------------------------------------------------
 
-  // The tmps of a kernel so far, and the root axes at which all of them are read everywhere.
-  struct Rows {
-    std::vector<size_t> tmps;
-    Labels axes;
-  };
-
   Labels agreed_labels(size_t number) const {
     const Contexts& contexts = contexts_[number];
     Labels labels = contexts[0].labels;
@@ -377,39 +393,53 @@ class Chooser {
     if (!std::all_of(contexts.begin(), contexts.end(), is_there)) return false;
     const size_t root = number_.at(kernel);
     if (has_contraction_[number] || has_contraction_[root]) return false;
-    Rows rows = kernels_[kernel];
-    if (rows.tmps.empty()) rows.axes = own_labels(order_[root]);
-    if (rows.tmps.size() == kMaxTmps) return false;
-    rows.tmps.push_back(number);
-    const Labels labels = agreed_labels(number);
-    std::erase_if(rows.axes, [&](Label axis) {
-      return axis < 0 || std::find(labels.begin(), labels.end(), axis) == labels.end();
-    });
-    if (!is_worth_keeping(order_[root], rows)) return false;
-    kernels_[kernel] = std::move(rows);
+    std::vector<size_t> tmps = kernels_[kernel];
+    if (tmps.size() == kMaxTmps) return false;
+    tmps.push_back(number);
+    if (!is_worth_keeping(order_[root], tmps)) return false;
+    kernels_[kernel] = std::move(tmps);
     return true;
   }
 
-  bool is_worth_keeping(const Node& root, const Rows& rows) const {
+  // The axes of the root at which all tmps are read, as bits.
+  uint64_t row_axes(const Node& root, std::span<const size_t> tmps) const {
+    uint64_t rows = 0;
+    for (const Label& label : own_labels(root))
+      rows |= label.axes;
+    for (uint64_t before = ~rows; before != rows;) {
+      before = rows;
+      for (const size_t number : tmps) {
+        uint64_t used = 0;
+        for (const Label& label : agreed_labels(number)) {
+          if ((label.axes & ~rows) == 0) used |= label.axes;
+        }
+        rows &= used;
+      }
+    }
+    return rows;
+  }
+
+  bool is_worth_keeping(const Node& root, std::span<const size_t> tmps) const {
+    const uint64_t rows = row_axes(root, tmps);
+    int64_t num_rows = 1;
+    for (size_t axis = 0; axis < root.shape().size(); ++axis) {
+      if ((rows >> axis & 1) != 0) num_rows *= root.shape()[axis];
+    }
     int64_t bytes = 0;
     int64_t work = num_elements(root.shape());
-    for (const size_t number : rows.tmps) {
+    for (const size_t number : tmps) {
       const Node& node = order_[number];
       const Labels labels = agreed_labels(number);
       int64_t box = 1;
-      for (size_t dim = 0; dim < labels.size(); ++dim) {
-        const bool is_fixed =
-            std::find(rows.axes.begin(), rows.axes.end(), labels[dim]) != rows.axes.end();
-        if (!is_fixed) box *= node.shape()[dim];
-      }
+      int64_t num_boxes = 1;
+      for (size_t dim = 0; dim < labels.size(); ++dim)
+        ((labels[dim].axes & ~rows) == 0 ? num_boxes : box) *= node.shape()[dim];
+      if (num_boxes < num_rows) return false;  // several rows would compute the same
       const DType dtype = node.op() == Op::kReduce ? reduce_accumulator(node) : node.dtype();
       if (box > 1) bytes += box * dtype_size_bytes(dtype);
       work += work_of(node);
     }
     if (bytes > max_local_bytes_ / 2) return false;
-    int64_t num_rows = 1;
-    for (const Label axis : rows.axes)
-      num_rows *= root.shape()[static_cast<size_t>(axis)];
     return num_rows >= kMinRows || work <= kMaxSmallWork;
   }
 
@@ -425,7 +455,7 @@ class Chooser {
   std::vector<bool> ends_chain_;
   std::vector<int64_t> largest_;       // elements of the largest value that is read for it
   std::vector<bool> has_contraction_;  // one is computed with it, if it is not stored
-  std::unordered_map<const void*, Rows> kernels_;  // by stored node
+  std::unordered_map<const void*, std::vector<size_t>> kernels_;  // tmps, by stored node
 };
 
 }  // namespace

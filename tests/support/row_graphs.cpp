@@ -92,6 +92,12 @@ Node turned(const Node& x) {
   return tensor_permute(x, std::vector<int64_t>{1, 0});
 }
 
+// Rows as two dims, if they can be.
+Shape split(int64_t rows, int64_t columns) {
+  const int64_t inner = rows % 4 == 0 ? 4 : 1;
+  return {rows / inner, inner, columns};
+}
+
 }  // namespace
 
 std::vector<RowGraph> named_row_graphs(const MakeInput& input, int64_t rows, int64_t columns) {
@@ -117,6 +123,10 @@ std::vector<RowGraph> named_row_graphs(const MakeInput& input, int64_t rows, int
       add("layernorm", ops.layernorm(x(), line(), line()));
       add("layernorm of squares", ops.layernorm_of_squares(x(), line(), line()));
       add("rmsnorm", ops.rmsnorm(x(), line()));
+      // Rows seen in another shape and the other way round behind it.
+      const Node flipped =
+          tensor_flip(ops.softmax(x()), std::vector<int64_t>{ops.axis, 1 - ops.axis});
+      add("softmax, reshaped", is_column ? flipped : tensor_reshape(flipped, split(rows, columns)));
     }
   }
   return graphs;
