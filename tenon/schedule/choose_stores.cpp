@@ -342,7 +342,10 @@ class Chooser {
       if (order_[user].op() == Op::kCopy) return {"copied to another device"};
     }
     if (node.op() == Op::kReduce) {
-      const bool is_overlooked = is_planted(PlantedFault::kReductionOfTwoViews);
+      const bool is_overlooked =
+          is_planted(PlantedFault::kReductionOfTwoViews) &&
+          std::all_of(contexts.begin(), contexts.end(),
+                      [](const Context& context) { return context.tmp == nullptr; });
       if (contexts.size() != 1 && !is_overlooked)
         return {"reduction read through more than one view", true};
       if (contexts[0].in_reduction) return {"reduction read by a reduction", true};
