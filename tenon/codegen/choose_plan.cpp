@@ -6,52 +6,12 @@
 #include <algorithm>
 #include <bit>
 
-#include "tenon/codegen/placement.h"
+#include "tenon/codegen/row_plans.h"
+#include "tenon/codegen/walk.h"
 #include "tenon/ir/tensor_ops.h"
-#include "tenon/rules/access.h"
 
 namespace tenon {
 namespace {
-
-constexpr size_t kMaxGridDims = 3;
-// Groups for each thread: enough to even out their times, few enough to cost nothing.
-constexpr int64_t kGroupsPerThread = 4;
-// Bytes that a group of a streaming kernel should move at least: some 2 us of work.
-constexpr int64_t kMinGroupBytes = 64 << 10;
-// Written bytes from which stores pass by the caches.
-constexpr int64_t kNonTemporalBytes = 32 << 20;
-constexpr int kVectorRegisters = 32;
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-int64_t round_up(int64_t a, int64_t b) {
-  return ceil_div(a, b) * b;
-}
-
-/// A comp with what its axes are and how it walks memory.
-struct Walk {
-  const Comp* comp = nullptr;
-  int number = 0;
-  std::vector<Access> accesses;
-
-  size_t num_axes() const { return comp->axes.size(); }
-  int64_t extent(size_t axis) const {
-    return std::max<int64_t>(axis_extent(comp->axes[axis].axis), 1);
-  }
-  bool is_red(size_t axis) const { return axis_kind(comp->axes[axis].axis) == AxisKind::kRed; }
-  int64_t points() const {
-    int64_t count = 1;
-    for (size_t i = 0; i < num_axes(); ++i)
-      count *= extent(i);
-    return count;
-  }
-};
-
-Walk walk_of(const Kernel& kernel, int number) {
-  const Comp& comp = std::get<Comp>(kernel.body[static_cast<size_t>(number)].node);
-  return {&comp, number, analyze_access(kernel, comp)};
-}
 
 bool reads(const Comp& comp, int buffer) {
   for (const Node& node : topological_order(std::span(&comp.value, 1))) {
@@ -75,7 +35,7 @@ class Chooser {
         if (auto plan = accepted(tile())) return *plan;
         if (auto plan = accepted(dot())) return *plan;
       }
-      if (auto plan = accepted(rows())) return *plan;
+      if (auto plan = row_plan(kernel_, target_)) return *plan;
     }
     return simple_plan(kernel_, target_);
   }
@@ -84,12 +44,6 @@ class Chooser {
   std::optional<Plan> accepted(std::optional<Plan> plan) const {
     if (!plan || check_plan(kernel_, *plan, target_)) return std::nullopt;
     return plan;
-  }
-
-  // Lanes of a vector in which everything that the comp computes fits.
-  int64_t lanes_of(const Walk& walk) const {
-    const int64_t bytes = widest_element_bytes(kernel_, *walk.comp, target_);
-    return std::max<int64_t>(target_.max_vector_bytes / bytes, 1);
   }
 
   // --- streaming: one elementwise comp
@@ -104,7 +58,7 @@ class Chooser {
       if (store.strides[i] == 1 && walk.extent(i) > 1) vec = i;
     }
     if (vec == none) return std::nullopt;
-    int64_t lanes = lanes_of(walk);
+    int64_t lanes = lanes_of(walk, kernel_, target_);
     while (lanes > 1 && lanes / 2 >= walk.extent(vec))
       lanes /= 2;
     if (lanes < 2) return std::nullopt;
@@ -121,26 +75,6 @@ class Chooser {
     if (unroll > 1) entry.parts.push_back({static_cast<int>(vec), Role::kUnroll, lanes});
     entry.parts.push_back({static_cast<int>(vec), Role::kVec, 1});
     return Plan{{std::move(entry)}};
-  }
-
-  static bool is_read(const Walk& walk, int buffer) {
-    return std::any_of(walk.accesses.begin() + 1, walk.accesses.end(),
-                       [&](const Access& access) { return access.buffer == buffer; });
-  }
-
-  static int64_t bytes_of(const Access& access, const Walk& walk) {
-    int64_t count = dtype_size_bytes(access.dtype);
-    for (size_t i = 0; i < walk.num_axes(); ++i) {
-      if (access.uses(i)) count *= walk.extent(i);
-    }
-    return count;
-  }
-
-  static int64_t bytes_per_point(const Walk& walk) {
-    int64_t bytes = 0;
-    for (const Access& access : walk.accesses)
-      bytes += dtype_size_bytes(access.dtype);
-    return bytes;
   }
 
   // Loops of a streaming kernel: outer axes over groups, then the vec axis in steps.
@@ -182,19 +116,6 @@ class Chooser {
     });
     if (!is_split) grid.push_back({axis, Role::kSeq, step, Tail::kPeel});
     return grid;
-  }
-
-  // An axis along which the operands are contiguous where they are not along the vec axis.
-  static size_t crossed_axis(const Walk& walk, size_t vec) {
-    size_t crossed = walk.num_axes();
-    for (size_t i = 1; i < walk.accesses.size(); ++i) {
-      const Access& access = walk.accesses[i];
-      if (!access.uses(vec) || access.strides[vec] == 1 || access.is_irregular[vec]) continue;
-      for (size_t axis = 0; axis < walk.num_axes(); ++axis) {
-        if (axis != vec && access.strides[axis] == 1 && !access.is_irregular[axis]) crossed = axis;
-      }
-    }
-    return crossed;
   }
 
   // Square blocks that are transposed in registers.
@@ -259,7 +180,8 @@ class Chooser {
       if (last.accesses[0].strides[consumer[i]] == 1 && walk.extent(i) > 1) vec = i;
     }
     if (vec == none) return std::nullopt;
-    const int64_t lanes = std::min(lanes_of(walk), lanes_of(last));
+    const int64_t lanes =
+        std::min(lanes_of(walk, kernel_, target_), lanes_of(last, kernel_, target_));
     if (lanes < 2 || walk.extent(vec) < lanes) return std::nullopt;
     // Operands along the vec axis; one that is not contiguous there is staged, or the form is
     // wrong.
@@ -493,7 +415,7 @@ class Chooser {
     const size_t none = walk.num_axes();
     const size_t vec = contiguous_red_axis(walk);
     if (vec == none) return std::nullopt;
-    int64_t lanes = lanes_of(walk);
+    int64_t lanes = lanes_of(walk, kernel_, target_);
     while (lanes > 1 && lanes > walk.extent(vec))
       lanes /= 2;
     if (lanes < 2) return std::nullopt;
@@ -573,121 +495,6 @@ class Chooser {
     entry.parts.insert(entry.parts.end(), instances.begin(), instances.end());
     if (unroll > 1) entry.parts.push_back({axis, Role::kUnroll, lanes});
     entry.parts.push_back({axis, Role::kVec, 1});
-  }
-
-  // --- several reductions in front of the last comp
-  // ------------------------------------------------
-
-  // The last comp's outer axes over groups, each producer at the innermost of the loops that its
-  // tmp depends on; rows are walked by vectors.
-  std::optional<Plan> rows() const {
-    const Walk& last = walks_.back();
-    const std::vector<bool> is_row = row_axes();
-    const auto is_marked = [](bool marked) { return marked; };
-    if (std::none_of(is_row.begin(), is_row.end(), is_marked)) return std::nullopt;
-    CompPlan root{.comp = last.number, .how = How::kRoot};
-    std::vector<Part> loops;
-    int64_t groups = 1;
-    const int64_t wanted = kGroupsPerThread * target_.threads;
-    int64_t row_bytes = bytes_per_point(last);
-    for (size_t i = 0; i < last.num_axes(); ++i) {
-      if (!is_row[i]) row_bytes *= last.extent(i);
-    }
-    for (size_t i = 0; i < last.num_axes(); ++i) {
-      if (!is_row[i]) continue;
-      const int axis = static_cast<int>(i);
-      const int64_t extent = last.extent(i);
-      if (root.parts.size() < kMaxGridDims && groups < wanted && extent > 1) {
-        const int64_t most = std::max<int64_t>(ceil_div(extent * groups, wanted), 1);
-        const int64_t least = std::clamp<int64_t>(kMinGroupBytes / row_bytes, 1, extent);
-        const int64_t block = std::max(most, least);
-        root.parts.push_back({axis, Role::kGrid, block});
-        if (block > 1) loops.push_back({axis, Role::kSeq, 1});
-        groups *= ceil_div(extent, block);
-      } else {
-        loops.push_back({axis, Role::kSeq, 1});
-      }
-    }
-    root.parts.insert(root.parts.end(), loops.begin(), loops.end());
-    const int depth = root.num_loops();
-    std::vector<size_t> open;
-    for (size_t i = 0; i < last.num_axes(); ++i) {
-      if (!is_row[i]) open.push_back(i);
-    }
-    walk_open(last, open, root);
-    Plan plan{{std::move(root)}};
-    for (size_t number = walks_.size() - 1; number-- > 0;) {
-      const Walk& walk = walks_[number];
-      CompPlan entry{.comp = walk.number, .how = How::kBefore, .at = {last.number, depth}};
-      const auto ranges = ranges_at(kernel_, plan, walk.number, How::kBefore, entry.at);
-      if (!ranges) return std::nullopt;
-      open.clear();
-      for (size_t i = 0; i < walk.num_axes(); ++i) {
-        if (!(*ranges)[i].is_bound || (*ranges)[i].length > 1) open.push_back(i);
-      }
-      walk_open(walk, open, entry);
-      plan.comps.push_back(std::move(entry));
-    }
-    return plan;
-  }
-
-  // By axis of the last comp: some tmp is read at it as an index of its own, so that the tmp is
-  // computed inside its loop. Axes that a tmp is read along as a whole are not.
-  std::vector<bool> row_axes() const {
-    const Walk& last = walks_.back();
-    std::vector<bool> is_row(last.num_axes(), true);
-    std::vector<bool> is_read(last.num_axes(), false);
-    for (const Access& access : last.accesses) {
-      const BufferDecl& buffer = kernel_.buffers[static_cast<size_t>(access.buffer)];
-      if (access.is_store || buffer.access != BufferAccess::kTmp) continue;
-      for (size_t i = 0; i < last.num_axes(); ++i) {
-        is_row[i] = is_row[i] && access.strides[i] != 0 && !access.is_irregular[i];
-        is_read[i] = true;
-      }
-    }
-    for (size_t i = 0; i < last.num_axes(); ++i)
-      is_row[i] = is_row[i] && is_read[i];
-    return is_row;
-  }
-
-  // Loops and instances over the axes that are open, in their order; par ones outside.
-  void walk_open(const Walk& walk, const std::vector<size_t>& open, CompPlan& entry) const {
-    size_t vec = walk.num_axes();
-    for (const size_t axis : open) {
-      const bool is_good =
-          std::all_of(walk.accesses.begin(), walk.accesses.end(), [&](const Access& access) {
-            const bool is_used = access.uses(axis);
-            if (access.is_store && !is_used) return walk.is_red(axis);
-            return !is_used || (access.strides[axis] == 1 && !access.is_irregular[axis]);
-          });
-      if (is_good && walk.extent(axis) > 1) vec = axis;
-    }
-    int64_t lanes = lanes_of(walk);
-    if (vec != walk.num_axes()) {
-      while (lanes > 1 && lanes / 2 >= walk.extent(vec))
-        lanes /= 2;
-    }
-    const bool has_vec = vec != walk.num_axes() && lanes > 1;
-    for (const bool is_red : {false, true}) {
-      if (is_red && walk.comp->combine) entry.acc = Acc{.depth = entry.num_loops()};
-      for (const size_t axis : open) {
-        if (walk.is_red(axis) != is_red || (has_vec && axis == vec)) continue;
-        entry.parts.push_back({static_cast<int>(axis), Role::kSeq, 1});
-      }
-      if (!has_vec || walk.is_red(vec) != is_red) continue;
-      if (!is_red && walk.comp->combine && !walk.comp->axes.empty()) {
-        // Par vec of a reduction: loops over red axes stand inside its tile.
-        entry.parts.push_back({static_cast<int>(vec), Role::kSeq, lanes});
-        continue;
-      }
-      const int64_t unroll = std::clamp<int64_t>(walk.extent(vec) / lanes, 1, 4);
-      entry.parts.push_back({static_cast<int>(vec), Role::kSeq, lanes * unroll, Tail::kPeel});
-      if (unroll > 1) entry.parts.push_back({static_cast<int>(vec), Role::kUnroll, lanes});
-    }
-    if (has_vec) entry.parts.push_back({static_cast<int>(vec), Role::kVec, 1});
-    // Instances stand inside of all loops.
-    std::stable_partition(entry.parts.begin(), entry.parts.end(),
-                          [](const Part& part) { return is_loop(part.role); });
   }
 
   const Kernel& kernel_;

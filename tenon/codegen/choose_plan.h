@@ -13,4 +13,12 @@ Plan choose_plan(const Kernel& kernel, const Target& target);
 /// computed in a register where its value is used. What TENON_PLAN=simple takes.
 Plan simple_plan(const Kernel& kernel, const Target& target);
 
+/// By comp and axis: the index, a function of the root's axes (the last comp's), at which all
+/// readers of the comp's tmp read there; null if there is none.
+std::vector<std::vector<Node>> row_indices(const Kernel& kernel);
+
+/// By axis of the root: every tmp is read at it, in all readers, so that what is
+/// computed inside its loop is one row of each tmp, and nothing is computed twice.
+std::vector<bool> row_axes(const Kernel& kernel);
+
 }  // namespace tenon

@@ -241,7 +241,9 @@ class Placer {
         const Node& index = load_parts(load).index[dim];
         if (is_const(index) && box[dim].length == 1 && !box[dim].is_bound) continue;
         const size_t axis = axis_number(source, index);
-        if (axis == source.axes.size() || axis_kind(index) != AxisKind::kPar) {
+        const bool is_axis = axis != source.axes.size() && axis_kind(index) == AxisKind::kPar;
+        const int64_t extent = kernel_.buffers[static_cast<size_t>(buffer)].dims[dim];
+        if (!is_axis || axis_extent(index) != extent) {
           refuse_plan("comp ", plan.comp, " does not read comp ", plan.at.comp, " by its axes");
         }
         AxisRange& range = comp.ranges[axis];

@@ -92,6 +92,7 @@ class Realizer {
     if (default_target_ == nullptr) default_target_ = &Device::get_default();
     ScheduleOptions options;
     options.is_known = [this](const Node& node) { return known_.contains(node.id()); };
+    options.max_local_bytes = default_target_->target().max_local_bytes;
     schedule_ = schedule_graph(outputs_, options);
     buffers_.resize(schedule_.buffers.size());
     std::vector<EngineDevice*> given(schedule_.buffers.size(), nullptr);

@@ -151,12 +151,16 @@ View pad_view(const View& view, const Node& node, Node& inside) {
 
 class Lowering {
  public:
-  Lowering(const Node& root, const std::function<bool(const Node&)>& is_stored)
-      : root_(root), is_stored_(is_stored) {
+  Lowering(const Node& root, const std::function<bool(const Node&)>& is_stored,
+           const std::function<bool(const Node&)>& is_tmp)
+      : root_(root), is_stored_(is_stored), is_tmp_(is_tmp), current_(root) {
     declare_buffers();
   }
 
   MovedKernel run() {
+    for (const Node& tmp : tmps_)
+      add_tmp_comp(tmp);
+    current_ = root_;
     View view;
     std::vector<AxisUse> axes;
     for (int64_t dim : root_.shape()) {
@@ -187,7 +191,6 @@ class Lowering {
   void declare_buffers() {
     Kernel& kernel = result_.kernel;
     kernel.buffers.push_back(parameter("b0", root_, BufferAccess::kOut));
-    std::vector<Node> reductions;
     const std::vector<Node> below = nodes_below();
     for (const Node& node : below) {
       if (!is_source(node) || num_elements(node.shape()) == 0) continue;
@@ -198,11 +201,17 @@ class Lowering {
     }
     int num_tmps = 0;
     for (const Node& node : below) {
-      if (node.op() != Op::kReduce || is_source(node) || is_empty_reduction(node)) continue;
+      if (is_source(node)) continue;
+      const bool has_own_axes = !(node == root_) && is_tmp_(node);
+      const bool is_reduction = node.op() == Op::kReduce && !is_empty_reduction(node);
+      if (!has_own_axes && !is_reduction) continue;
       buffer_of_.emplace(node.id(), static_cast<int>(kernel.buffers.size()));
-      BufferDecl tmp{.name = concat("t", num_tmps++), .dtype = accumulator_of(node)};
-      tmp.dims.assign(root_.shape().begin(), root_.shape().end());
+      BufferDecl tmp{.name = concat("t", num_tmps++)};
+      tmp.dtype = is_reduction ? accumulator_of(node) : node.dtype();
+      const ShapeView dims = has_own_axes ? node.shape() : root_.shape();
+      tmp.dims.assign(dims.begin(), dims.end());
       kernel.buffers.push_back(std::move(tmp));
+      if (has_own_axes) tmps_.push_back(node);
     }
   }
 
@@ -292,6 +301,37 @@ class Lowering {
     return done_.at(key_of(node, view));
   }
 
+  // Computed by a comp of its own, which stands before.
+  bool is_ready_tmp(const Node& node) const { return !(node == current_) && is_tmp_(node); }
+
+  void add_tmp_comp(const Node& node) {
+    current_ = node;
+    Comp comp{.dst = buffer_of_.at(node.id())};
+    View view;
+    for (const int64_t dim : node.shape())
+      view.index.push_back(new_axis(dim, AxisKind::kPar, comp.axes));
+    comp.index = view.index;
+    if (node.op() == Op::kReduce) {
+      set_reduction(node, view, comp);
+      const Node value = lower(node.src(0), view);
+      comp.value =
+          value.dtype() == accumulator_of(node) ? value : make_cast(value, accumulator_of(node));
+    } else {
+      comp.value = lower(node, view);
+    }
+    result_.kernel.body.push_back(Stmt{std::move(comp)});
+  }
+
+  // The comp combines as `node` does, and the view of the node becomes that of its source.
+  void set_reduction(const Node& node, View& view, Comp& comp) {
+    for (int64_t axis : reduce_axes(node)) {
+      const int64_t extent = node.src(0).shape()[static_cast<size_t>(axis)];
+      view.index[static_cast<size_t>(axis)] = new_axis(extent, AxisKind::kRed, comp.axes);
+    }
+    comp.combine = reduce_op(node);
+    comp.start = identity_of(reduce_op(node), accumulator_of(node));
+  }
+
   static bool is_empty_reduction(const Node& node) {
     return node.op() == Op::kReduce && num_elements(node.src(0).shape()) == 0;
   }
@@ -299,8 +339,8 @@ class Lowering {
   // A value without elements is never read (it is behind a pad): any constant does. A reduction of
   // nothing is its start.
   bool is_leaf(const Node& node) const {
-    return is_source(node) || node.srcs().empty() || num_elements(node.shape()) == 0 ||
-           is_empty_reduction(node);
+    return is_source(node) || is_ready_tmp(node) || node.srcs().empty() ||
+           num_elements(node.shape()) == 0 || is_empty_reduction(node);
   }
 
   // The sources of a task and their views.
@@ -350,12 +390,7 @@ class Lowering {
     for (const Node& index : task.view.index)
       view.index.push_back(substitute(index, renamed));
     TENON_ASSERT(!task.view.gate, "lower_movement: a reduction behind a pad must be stored");
-    for (int64_t axis : reduce_axes(task.node)) {
-      const int64_t extent = task.node.src(0).shape()[static_cast<size_t>(axis)];
-      view.index[static_cast<size_t>(axis)] = new_axis(extent, AxisKind::kRed, comp.axes);
-    }
-    comp.combine = reduce_op(task.node);
-    comp.start = identity_of(reduce_op(task.node), accumulator_of(task.node));
+    set_reduction(task.node, view, comp);
     open_.emplace(task.node.id(), std::move(comp));
     return view;
   }
@@ -364,6 +399,12 @@ class Lowering {
     const Node& node = task.node;
     if (num_elements(node.shape()) == 0) return bits_const(node.dtype(), 0);
     if (is_source(node)) return load(buffer_of_.at(node.id()), node.dtype(), task.view);
+    if (is_ready_tmp(node)) {
+      const bool is_reduction = node.op() == Op::kReduce;
+      const DType dtype = is_reduction ? accumulator_of(node) : node.dtype();
+      const Node value = load(buffer_of_.at(node.id()), dtype, task.view);
+      return dtype == node.dtype() ? value : make_cast(value, node.dtype());
+    }
     if (is_empty_reduction(node)) {
       const Node start = identity_of(reduce_op(node), reduce_accumulator(node));
       return start.dtype() == node.dtype() ? start : make_cast(start, node.dtype());
@@ -435,7 +476,10 @@ class Lowering {
 
   const Node root_;
   const std::function<bool(const Node&)>& is_stored_;
+  const std::function<bool(const Node&)>& is_tmp_;
   MovedKernel result_;
+  std::vector<Node> tmps_;  // sources before users
+  Node current_;            // what the comp at work computes: the root or a tmp
   Index root_index_;
   std::unordered_map<const void*, int> buffer_of_;
   std::unordered_map<const void*, Comp> open_;
@@ -445,9 +489,10 @@ class Lowering {
 
 }  // namespace
 
-MovedKernel lower_movement(const Node& root, const std::function<bool(const Node&)>& is_stored) {
+MovedKernel lower_movement(const Node& root, const std::function<bool(const Node&)>& is_stored,
+                           const std::function<bool(const Node&)>& is_tmp) {
   TENON_ASSERT(num_elements(root.shape()) > 0, "lower_movement: a value without elements");
-  return Lowering(root, is_stored).run();
+  return Lowering(root, is_stored, is_tmp).run();
 }
 
 }  // namespace tenon

@@ -54,16 +54,19 @@ class Scheduler {
       return node.op() == Op::kBuffer || (options_.is_known && options_.is_known(node));
     };
     const std::vector<Node> order = order_to_given(outputs, is_given);
-    const StoreChoice stored = choose_stores(order, outputs, is_given);
+    const StoreChoice stored = choose_stores(order, outputs, is_given, options_.max_local_bytes);
     const std::function<bool(const Node&)> is_stored = [&](const Node& node) {
       return is_given(node) || stored.has(node);
+    };
+    const std::function<bool(const Node&)> is_tmp = [&](const Node& node) {
+      return stored.is_tmp(node);
     };
     for (const Node& node : order) {
       if (is_given(node)) {
         add_buffer(node, "given").is_given = true;
       } else if (stored.has(node)) {
         add_buffer(node, stored.reason(node));
-        if (num_elements(node.shape()) > 0) add_call(node, is_stored);
+        if (num_elements(node.shape()) > 0) add_call(node, is_stored, is_tmp);
       }
     }
     for (const Node& output : outputs) {
@@ -83,7 +86,8 @@ class Scheduler {
     return result_.buffers.back();
   }
 
-  void add_call(const Node& node, const std::function<bool(const Node&)>& is_stored) {
+  void add_call(const Node& node, const std::function<bool(const Node&)>& is_stored,
+                const std::function<bool(const Node&)>& is_tmp) {
     ScheduledCall call;
     call.buffers.push_back(number_.at(node.id()));
     if (node.op() == Op::kCopy) {
@@ -91,7 +95,7 @@ class Scheduler {
       result_.calls.push_back(std::move(call));
       return;
     }
-    MovedKernel moved = lower_movement(node, is_stored);
+    MovedKernel moved = lower_movement(node, is_stored, is_tmp);
     for (const Node& input : moved.inputs)
       call.buffers.push_back(number_.at(input.id()));
     TENON_CHECK(options_.max_arguments == 0 ||

@@ -48,6 +48,8 @@ struct ScheduleOptions {
   std::function<bool(const Node&)> is_known;
   /// Most buffers that one kernel may bind; 0: no limit.
   int max_arguments = 0;
+  /// Group memory of a kernel (Target::max_local_bytes): bounds the intermediates that it keeps.
+  int64_t max_local_bytes = 1 << 18;
 };
 
 /// Orders the kernels that compute `outputs`. Every call's inputs are given or written by an

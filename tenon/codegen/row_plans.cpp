@@ -1,0 +1,285 @@
+// Plans of kernels whose tmps are read row by row: three forms, by what is contiguous.
+// SPDX-License-Identifier: MIT
+
+#include "tenon/codegen/row_plans.h"
+
+#include <algorithm>
+
+#include "tenon/codegen/choose_plan.h"
+#include "tenon/codegen/placement.h"
+#include "tenon/codegen/walk.h"
+
+namespace tenon {
+namespace {
+
+class RowPlans {
+ public:
+  RowPlans(const Kernel& kernel, const Target& target) : kernel_(kernel), target_(target) {
+    for (size_t i = 0; i < kernel.body.size(); ++i)
+      walks_.push_back(walk_of(kernel, static_cast<int>(i)));
+  }
+
+  std::optional<Plan> run() const {
+    if (auto plan = accepted(columns())) return plan;
+    const size_t none = walks_.back().num_axes();
+    const size_t blocked = blocked_axis();
+    if (blocked != none) {
+      if (auto plan = accepted(rows(blocked))) return plan;
+    }
+    return accepted(rows(none));
+  }
+
+ private:
+  std::optional<Plan> accepted(std::optional<Plan> plan) const {
+    if (!plan || check_plan(kernel_, *plan, target_)) return std::nullopt;
+    return plan;
+  }
+
+  // The last comp's row axes over groups and loops, each producer inside of them; rows are walked
+  // by vectors. Of axis `blocked` (none: num_axes) some rows are computed at once, so that what is
+  // contiguous across rows is read by vectors too.
+  std::optional<Plan> rows(size_t blocked) const {
+    const Walk& last = walks_.back();
+    const std::vector<bool> is_row = row_axes(kernel_);
+    const auto is_marked = [](bool marked) { return marked; };
+    if (std::none_of(is_row.begin(), is_row.end(), is_marked)) return std::nullopt;
+    CompPlan root{.comp = last.number, .how = How::kRoot};
+    std::vector<Part> loops;
+    int64_t groups = 1;
+    const int64_t wanted = kGroupsPerThread * target_.threads;
+    int64_t row_bytes = bytes_per_point(last);
+    for (size_t i = 0; i < last.num_axes(); ++i) {
+      if (!is_row[i]) row_bytes *= last.extent(i);
+    }
+    std::vector<int64_t> lengths;
+    std::vector<size_t> open;
+    for (size_t i = 0; i < last.num_axes(); ++i) {
+      const int axis = static_cast<int>(i);
+      const int64_t extent = last.extent(i);
+      const int64_t tile = i == blocked ? common_lanes() : 1;
+      lengths.push_back(i == blocked ? tile : extent);
+      if (!is_row[i] || i == blocked) open.push_back(i);
+      if (!is_row[i]) continue;
+      if (root.parts.size() < kMaxGridDims && groups < wanted && extent > 1) {
+        const int64_t most = std::max<int64_t>(ceil_div(extent * groups, wanted), 1);
+        const int64_t least = std::clamp<int64_t>(kMinGroupBytes / row_bytes, 1, extent);
+        const int64_t block = round_up(std::max(most, least), tile);
+        root.parts.push_back({axis, Role::kGrid, block});
+        if (block > tile) loops.push_back({axis, Role::kSeq, tile});
+        groups *= ceil_div(extent, block);
+      } else {
+        loops.push_back({axis, Role::kSeq, tile});
+      }
+    }
+    root.parts.insert(root.parts.end(), loops.begin(), loops.end());
+    const int depth = root.num_loops();
+    walk_open(last, open, lengths, root);
+    Plan plan{{std::move(root)}};
+    for (size_t number = walks_.size() - 1; number-- > 0;) {
+      const Walk& walk = walks_[number];
+      CompPlan entry{.comp = walk.number, .how = How::kBefore, .at = {last.number, depth}};
+      const auto ranges = ranges_at(kernel_, plan, walk.number, How::kBefore, entry.at);
+      if (!ranges) return std::nullopt;
+      open.clear();
+      lengths.clear();
+      for (size_t i = 0; i < walk.num_axes(); ++i) {
+        lengths.push_back((*ranges)[i].length);
+        if (!(*ranges)[i].is_bound || (*ranges)[i].length > 1) open.push_back(i);
+      }
+      walk_open(walk, open, lengths, entry);
+      plan.comps.push_back(std::move(entry));
+    }
+    return with_kept_tmp(std::move(plan));
+  }
+
+  int64_t common_lanes() const {
+    int64_t lanes = lanes_of(walks_.back(), kernel_, target_);
+    for (const Walk& walk : walks_)
+      lanes = std::min(lanes, lanes_of(walk, kernel_, target_));
+    return lanes;
+  }
+
+  // A row axis across which some parameter is contiguous.
+  size_t blocked_axis() const {
+    const Walk& last = walks_.back();
+    const std::vector<bool> is_row = row_axes(kernel_);
+    const std::vector<std::vector<Node>> indices = row_indices(kernel_);
+    for (size_t i = 0; i < last.num_axes(); ++i) {
+      if (!is_row[i] || last.extent(i) < common_lanes()) continue;
+      for (const Walk& walk : walks_) {
+        for (const Access& access : walk.accesses) {
+          if (kernel_.buffers[static_cast<size_t>(access.buffer)].access != BufferAccess::kIn)
+            continue;
+          for (size_t axis = 0; axis < walk.num_axes(); ++axis) {
+            const Node& index = indices[static_cast<size_t>(walk.number)][axis];
+            const bool is_contiguous = access.strides[axis] == 1 && !access.is_irregular[axis];
+            if (is_contiguous && index == last.comp->axes[i].axis) return i;
+          }
+        }
+      }
+    }
+    return last.num_axes();
+  }
+
+  // The same where rows lie side by side (their axis is the contiguous one): a group takes the rows
+  // of some vectors and walks along them; each lane is a row.
+  std::optional<Plan> columns() const {
+    const Walk& last = walks_.back();
+    const std::vector<bool> is_row = row_axes(kernel_);
+    size_t vec = last.num_axes();
+    const int64_t lanes = common_lanes();
+    for (size_t i = 0; i < last.num_axes(); ++i) {
+      const bool is_good =
+          std::all_of(last.accesses.begin(), last.accesses.end(), [&](const Access& access) {
+            return !access.uses(i) || (access.strides[i] == 1 && !access.is_irregular[i]);
+          });
+      const bool is_contiguous = last.accesses[0].strides[i] == 1 && is_good;
+      if (is_row[i] && is_contiguous && last.extent(i) >= lanes) vec = i;
+    }
+    if (vec == last.num_axes() || lanes < 2) return std::nullopt;
+    const int64_t block = lanes * std::clamp<int64_t>(last.extent(vec) / lanes, 1, 4);
+    const auto add_instances = [&](size_t axis, CompPlan& entry) {
+      const int number = static_cast<int>(axis);
+      if (block > lanes) entry.parts.push_back({number, Role::kUnroll, lanes});
+      entry.parts.push_back({number, Role::kVec, 1});
+    };
+    CompPlan root{.comp = last.number, .how = How::kRoot};
+    std::vector<Part> loops;
+    for (size_t i = 0; i < last.num_axes(); ++i) {
+      if (!is_row[i] || i == vec) continue;
+      const bool is_dealt = root.parts.size() + 1 < kMaxGridDims;
+      (is_dealt ? root.parts : loops)
+          .push_back({static_cast<int>(i), is_dealt ? Role::kGrid : Role::kSeq, 1});
+    }
+    root.parts.push_back({static_cast<int>(vec), Role::kGrid, block});
+    root.parts.insert(root.parts.end(), loops.begin(), loops.end());
+    const int depth = root.num_loops();
+    for (size_t i = 0; i < last.num_axes(); ++i) {
+      if (!is_row[i]) root.parts.push_back({static_cast<int>(i), Role::kSeq, 1});
+    }
+    add_instances(vec, root);
+    Plan plan{{std::move(root)}};
+    for (size_t number = walks_.size() - 1; number-- > 0;) {
+      const Walk& walk = walks_[number];
+      CompPlan entry{.comp = walk.number, .how = How::kBefore, .at = {last.number, depth}};
+      const auto ranges = ranges_at(kernel_, plan, walk.number, How::kBefore, entry.at);
+      if (!ranges) return std::nullopt;
+      size_t lane_axis = walk.num_axes();
+      for (const bool is_red : {false, true}) {
+        if (is_red && walk.comp->combine) entry.acc = Acc{.depth = entry.num_loops()};
+        for (size_t i = 0; i < walk.num_axes(); ++i) {
+          const AxisRange& range = (*ranges)[i];
+          if (range.is_bound && range.length == 1) continue;
+          if (range.is_bound && range.length == block) {
+            lane_axis = i;
+          } else if (walk.is_red(i) == is_red) {
+            entry.parts.push_back({static_cast<int>(i), Role::kSeq, 1});
+          }
+        }
+      }
+      if (lane_axis == walk.num_axes()) return std::nullopt;
+      add_instances(lane_axis, entry);
+      plan.comps.push_back(std::move(entry));
+    }
+    return with_kept_tmp(std::move(plan));
+  }
+
+  // An output that passes by the caches is written once; else it holds a tmp of its shape.
+  Plan with_kept_tmp(Plan plan) const {
+    const Walk& last = walks_.back();
+    const bool is_large = bytes_of(last.accesses[0], last) > kNonTemporalBytes;
+    if (is_large && !is_read(last, last.comp->dst)) {
+      plan.comps[0].store = StoreKind::kNonTemporal;
+      return plan;
+    }
+    for (size_t i = 1; i < plan.comps.size(); ++i) {
+      CompPlan& entry = plan.comps[i];
+      if (entry.parts.empty() || walks_[static_cast<size_t>(entry.comp)].comp->combine) continue;
+      entry.keep = last.comp->dst;
+      if (!check_plan(kernel_, plan, target_)) break;
+      entry.keep.reset();
+    }
+    return plan;
+  }
+
+  // Loops and instances over the axes that are open, in their order; par ones outside. `lengths`:
+  // what is to be walked of each axis.
+  void walk_open(const Walk& walk, const std::vector<size_t>& open,
+                 const std::vector<int64_t>& lengths, CompPlan& entry) const {
+    size_t vec = walk.num_axes();
+    for (const size_t axis : open) {
+      const bool is_good =
+          std::all_of(walk.accesses.begin(), walk.accesses.end(), [&](const Access& access) {
+            const bool is_used = access.uses(axis);
+            if (access.is_store && !is_used) return walk.is_red(axis);
+            return !is_used || (access.strides[axis] == 1 && !access.is_irregular[axis]);
+          });
+      if (is_good && lengths[axis] > 1) vec = axis;
+    }
+    if (vec == walk.num_axes() && cross_open(walk, open, lengths, entry)) return;
+    int64_t lanes = lanes_of(walk, kernel_, target_);
+    if (vec != walk.num_axes()) {
+      while (lanes > 1 && lanes / 2 >= lengths[vec])
+        lanes /= 2;
+    }
+    const bool has_vec = vec != walk.num_axes() && lanes > 1;
+    for (const bool is_red : {false, true}) {
+      if (is_red && walk.comp->combine) entry.acc = Acc{.depth = entry.num_loops()};
+      for (const size_t axis : open) {
+        if (walk.is_red(axis) != is_red || (has_vec && axis == vec)) continue;
+        entry.parts.push_back({static_cast<int>(axis), Role::kSeq, 1});
+      }
+      if (!has_vec || walk.is_red(vec) != is_red) continue;
+      if (!is_red && walk.comp->combine && !walk.comp->axes.empty()) {
+        // Par vec of a reduction: loops over red axes stand inside its tile.
+        entry.parts.push_back({static_cast<int>(vec), Role::kSeq, lanes});
+        continue;
+      }
+      const int64_t unroll = std::clamp<int64_t>(lengths[vec] / lanes, 1, 4);
+      entry.parts.push_back({static_cast<int>(vec), Role::kSeq, lanes * unroll, Tail::kPeel});
+      if (unroll > 1) entry.parts.push_back({static_cast<int>(vec), Role::kUnroll, lanes});
+    }
+    if (has_vec) entry.parts.push_back({static_cast<int>(vec), Role::kVec, 1});
+    // Instances stand inside of all loops.
+    std::stable_partition(entry.parts.begin(), entry.parts.end(),
+                          [](const Part& part) { return is_loop(part.role); });
+  }
+
+  // Squares of two open axes that are transposed in registers: one along which the store is
+  // contiguous, one along which loads are.
+  bool cross_open(const Walk& walk, const std::vector<size_t>& open,
+                  const std::vector<int64_t>& lengths, CompPlan& entry) const {
+    const int64_t lanes = lanes_of(walk, kernel_, target_);
+    const size_t none = walk.num_axes();
+    size_t vec = none;
+    for (const size_t axis : open) {
+      if (walk.accesses[0].strides[axis] == 1 && lengths[axis] >= lanes) vec = axis;
+    }
+    if (vec == none || lanes < 2 || walk.comp->combine) return false;
+    const size_t cross = crossed_axis(walk, vec);
+    const bool is_open = std::find(open.begin(), open.end(), cross) != open.end();
+    if (!is_open || lengths[cross] % lanes != 0) return false;
+    for (const size_t axis : open) {
+      if (axis != vec && axis != cross) entry.parts.push_back({static_cast<int>(axis)});
+    }
+    if (lengths[cross] > lanes) {
+      entry.parts.push_back({static_cast<int>(cross), Role::kSeq, lanes});
+    }
+    entry.parts.push_back({static_cast<int>(vec), Role::kSeq, lanes});
+    entry.parts.push_back({static_cast<int>(cross), Role::kUnroll, 1});
+    entry.parts.push_back({static_cast<int>(vec), Role::kVec, 1});
+    return true;
+  }
+
+  const Kernel& kernel_;
+  const Target& target_;
+  std::vector<Walk> walks_;
+};
+
+}  // namespace
+
+std::optional<Plan> row_plan(const Kernel& kernel, const Target& target) {
+  return RowPlans(kernel, target).run();
+}
+
+}  // namespace tenon

@@ -1,0 +1,64 @@
+// How a comp of a kernel walks memory, and what the families of plans decide by: shared by
+// choose_plan and row_plans. SPDX-License-Identifier: MIT
+
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "tenon/ir/kernel.h"
+#include "tenon/rules/access.h"
+#include "tenon/types/target.h"
+
+namespace tenon {
+
+inline constexpr size_t kMaxGridDims = 3;
+// Groups for each thread: enough to even out their times, few enough to cost nothing.
+inline constexpr int64_t kGroupsPerThread = 4;
+// Bytes that a group of a streaming kernel should move at least: some 2 us of work.
+inline constexpr int64_t kMinGroupBytes = 64 << 10;
+// Written bytes from which stores pass by the caches.
+inline constexpr int64_t kNonTemporalBytes = 32 << 20;
+inline constexpr int kVectorRegisters = 32;
+
+inline int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+inline int64_t round_up(int64_t a, int64_t b) {
+  return ceil_div(a, b) * b;
+}
+
+/// A comp with what its axes are and how it walks memory.
+struct Walk {
+  const Comp* comp = nullptr;
+  int number = 0;
+  std::vector<Access> accesses;
+
+  size_t num_axes() const { return comp->axes.size(); }
+  int64_t extent(size_t axis) const {
+    return std::max<int64_t>(axis_extent(comp->axes[axis].axis), 1);
+  }
+  bool is_red(size_t axis) const { return axis_kind(comp->axes[axis].axis) == AxisKind::kRed; }
+  int64_t points() const {
+    int64_t count = 1;
+    for (size_t i = 0; i < num_axes(); ++i)
+      count *= extent(i);
+    return count;
+  }
+};
+
+Walk walk_of(const Kernel& kernel, int number);
+
+/// Lanes of a vector in which everything that the comp computes fits.
+int64_t lanes_of(const Walk& walk, const Kernel& kernel, const Target& target);
+/// Whether the comp loads from the buffer.
+bool is_read(const Walk& walk, int buffer);
+/// Bytes that the access touches in all.
+int64_t bytes_of(const Access& access, const Walk& walk);
+int64_t bytes_per_point(const Walk& walk);
+/// An axis along which the operands are contiguous where they are not along the vec axis; the
+/// number of axes: none.
+size_t crossed_axis(const Walk& walk, size_t vec);
+
+}  // namespace tenon

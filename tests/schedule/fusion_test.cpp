@@ -1,0 +1,184 @@
+// Row reductions and what follows them, and contractions with their epilogues, are one kernel each,
+// however they are written; what would not fit the group's memory, or would be computed by one
+// group, is not. The Target is pinned. SPDX-License-Identifier: MIT
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <numeric>
+
+#include "tenon/base/text.h"
+#include "tenon/codegen/choose_plan.h"
+#include "tenon/ir/graph_text.h"
+#include "tenon/ir/kernel_text.h"
+#include "tenon/ir/kernel_verify.h"
+#include "tenon/ir/tensor_ops.h"
+#include "tenon/schedule/schedule.h"
+#include "tests/support/random.h"
+#include "tests/support/row_graphs.h"
+#include "tests/support/test_target.h"
+
+namespace tenon::test {
+namespace {
+
+using testing::conv_bias_relu;
+using testing::matmul_bias_relu;
+using testing::named_row_graphs;
+using testing::Random;
+using testing::random_row_graph;
+using testing::RowGraph;
+
+Node input(ShapeView shape) {
+  return tensor_buffer(DType::kF32, shape);
+}
+
+std::vector<ScheduledCall> calls_of(std::span<const Node> outputs) {
+  const Target target = vector_target();
+  return schedule_graph(outputs, {.is_known = {},
+                                  .max_arguments = target.max_arguments,
+                                  .max_local_bytes = target.max_local_bytes})
+      .calls;
+}
+
+std::vector<ScheduledCall> calls_of(const Node& output) {
+  return calls_of(std::span(&output, 1));
+}
+
+std::string text_of(const std::vector<ScheduledCall>& calls) {
+  std::string text;
+  for (const ScheduledCall& call : calls)
+    text += to_text(call.kernel);
+  return text;
+}
+
+// One kernel, sound, with a plan that fits the target.
+Kernel only_kernel(const std::vector<ScheduledCall>& calls) {
+  EXPECT_EQ(calls.size(), 1U) << text_of(calls);
+  const Kernel kernel = calls.at(0).kernel;
+  check_kernel(kernel, KernelStage::kComps);
+  for (const Target& target : {vector_target(), scalar_target()}) {
+    const auto reason = check_plan(kernel, choose_plan(kernel, target), target);
+    EXPECT_EQ(reason.value_or(""), "") << to_text(kernel);
+  }
+  return kernel;
+}
+
+bool has_vectors(const Kernel& kernel) {
+  const Plan plan = choose_plan(kernel, vector_target());
+  return std::all_of(plan.comps.begin(), plan.comps.end(), [](const CompPlan& entry) {
+    const bool has_vec = std::any_of(entry.parts.begin(), entry.parts.end(),
+                                     [](const Part& part) { return part.role == Role::kVec; });
+    return has_vec || entry.parts.empty();
+  });
+}
+
+// The graph with its values called and listed in another way: as text, shuffled and read back.
+TensorGraph renamed(const Node& output, Random& random) {
+  TensorGraph graph;
+  graph.name = "rows";
+  for (const Node& node : topological_order(std::span(&output, 1))) {
+    if (node.op() != Op::kBuffer) continue;
+    graph.inputs.push_back(node);
+    graph.input_names.push_back(concat("in", graph.inputs.size()));
+  }
+  std::vector<size_t> order(graph.inputs.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  for (size_t i = order.size(); i > 1; --i)
+    std::swap(order[i - 1], order[static_cast<size_t>(random.below(static_cast<int64_t>(i)))]);
+  std::vector<Node> inputs;
+  for (const size_t number : order)
+    inputs.push_back(graph.inputs[number]);
+  graph.inputs = std::move(inputs);
+  graph.outputs = {output};
+  graph.output_names = {"out"};
+  const std::string text = to_text(graph);
+  // Each number of a value becomes another one.
+  std::string shuffled;
+  const auto key = static_cast<uint64_t>(random.between(1, 1000));
+  for (size_t i = 0; i < text.size(); ++i) {
+    shuffled += text[i];
+    if (text[i] != '%' || i + 1 == text.size() || text[i + 1] < '0' || text[i + 1] > '9') continue;
+    uint64_t number = 0;
+    while (i + 1 < text.size() && text[i + 1] >= '0' && text[i + 1] <= '9')
+      number = number * 10 + static_cast<uint64_t>(text[++i] - '0');
+    append(shuffled, "v", number ^ key);
+  }
+  return parse_graph(shuffled, "renamed");
+}
+
+TEST(Fusion, RowsAreOneKernel) {
+  for (const auto& [rows, columns] : {std::pair{4096, 1024}, {1000, 1000}, {37, 67}, {4, 10}}) {
+    for (const RowGraph& graph : named_row_graphs(input, rows, columns)) {
+      SCOPED_TRACE(concat(graph.name, " ", rows, "x", columns));
+      only_kernel(calls_of(graph.node));
+    }
+  }
+}
+
+TEST(Fusion, RowsAreWalkedByVectors) {
+  for (const RowGraph& graph : named_row_graphs(input, 4096, 1024)) {
+    if (graph.name.find(" of ") != std::string::npos) continue;
+    if (graph.name.find("axis 0") != std::string::npos) continue;
+    EXPECT_TRUE(has_vectors(only_kernel(calls_of(graph.node)))) << graph.name;
+  }
+}
+
+TEST(Fusion, GeneratedRowsAreOneKernel) {
+  constexpr uint64_t kNumGraphs = 400;
+  for (uint64_t seed = 0; seed < kNumGraphs; ++seed) {
+    SCOPED_TRACE(concat("seed ", seed));
+    Random random(seed + 1000);
+    const Node output = random_row_graph(input, seed, seed % 2 == 1);
+    only_kernel(calls_of(renamed(output, random).outputs));
+  }
+  std::cout << "seeds 0 to " << kNumGraphs - 1 << "\n";
+}
+
+TEST(Fusion, ContractionsTakeTheirEpilogues) {
+  for (const bool is_turned : {false, true}) {
+    only_kernel(calls_of(matmul_bias_relu(input, 1024, 1024, 1024, is_turned)));
+    only_kernel(calls_of(matmul_bias_relu(input, 5, 3, 7, is_turned)));
+    const Kernel conv = only_kernel(calls_of(conv_bias_relu(input, 64, 56, is_turned)));
+    EXPECT_EQ(conv.buffers.size(), 5U) << "out, in, weights, bias and the sum: no im2col";
+  }
+}
+
+// A contraction keeps the loops that make it fast: its rows are reduced by a kernel apart.
+TEST(Fusion, ContractionsAreNotComputedRowByRow) {
+  const Node product = matmul_bias_relu(input, 256, 512, 128, false);
+  const Node sum = tensor_reduce(Op::kAdd, product, std::vector<int64_t>{1}, DType::kF32);
+  const Node output = tensor_binary(Op::kSub, product, tensor_expand(sum, product.shape()));
+  const std::vector<ScheduledCall> calls = calls_of(output);
+  ASSERT_EQ(calls.size(), 2U) << text_of(calls);
+  EXPECT_EQ(calls[0].kernel.body.size(), 2U);
+}
+
+TEST(Fusion, RowsThatDoNotFitAreStored) {
+  const Target target = vector_target();
+  const int64_t columns = target.max_local_bytes;  // of 4 bytes each
+  const std::vector<RowGraph> graphs = named_row_graphs(input, 8, columns);
+  EXPECT_EQ(graphs[0].name, "softmax");
+  EXPECT_GT(calls_of(graphs[0].node).size(), 1U);
+}
+
+TEST(Fusion, OneLargeRowIsNotOneGroup) {
+  const Node x = input(Shape{1, 100000});
+  const Node sum = tensor_reduce(Op::kAdd, x, std::vector<int64_t>{1}, DType::kF32);
+  EXPECT_EQ(calls_of(tensor_binary(Op::kSub, x, tensor_expand(sum, x.shape()))).size(), 2U);
+}
+
+// Each is computed once for a row of the other: there are no rows in common.
+TEST(Fusion, ReductionsAcrossEachOtherAreStored) {
+  const Node x = input(Shape{300, 400});
+  Node y = x;
+  for (const int64_t axis : {0, 1}) {
+    const Node sum = tensor_reduce(Op::kAdd, x, std::vector<int64_t>{axis}, DType::kF32);
+    y = tensor_binary(Op::kSub, y, tensor_expand(sum, x.shape()));
+  }
+  EXPECT_EQ(calls_of(y).size(), 2U);
+}
+
+}  // namespace
+}  // namespace tenon::test

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+
+#include "tests/support/row_graphs.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "tenon/ir/tensor_ops.h"
+#include "tests/support/random.h"
+
+namespace tenon::testing {
+namespace {
+
+Node wide(const Node& x, ShapeView shape) {
+  return tensor_expand(x, shape);
+}
+
+Node scalar(float value, ShapeView shape) {
+  const Node bits = tensor_const(DType::kF32, std::bit_cast<uint32_t>(value));
+  return wide(tensor_reshape(bits, Shape(shape.size(), 1)), shape);
+}
+
+Node binary(Op op, const Node& a, const Node& b, bool is_turned = false) {
+  return is_turned ? tensor_binary(op, b, a) : tensor_binary(op, a, b);
+}
+
+Node reduced(Op op, const Node& x, std::vector<int64_t> axes) {
+  return tensor_reduce(op, x, axes, DType::kF32);
+}
+
+/// Ops on (rows, columns) or, `axis` 0, on (columns, rows).
+struct Rows {
+  int64_t axis = 1;
+  bool is_turned = false;
+
+  Node reduce(Op op, const Node& x) const { return reduced(op, x, {axis}); }
+  Node with(Op op, const Node& x, const Node& row) const {
+    return binary(op, x, wide(row, x.shape()), is_turned && op != Op::kSub && op != Op::kDiv);
+  }
+  Node mean(const Node& x) const {
+    const Node sum = reduce(Op::kAdd, x);
+    const auto count = static_cast<float>(x.shape()[static_cast<size_t>(axis)]);
+    return binary(Op::kMul, sum, scalar(1.0F / count, sum.shape()), is_turned);
+  }
+  Node shifted(const Node& x) const { return with(Op::kSub, x, reduce(Op::kMax, x)); }
+  Node inverse_root(const Node& x) const {
+    const Node sum = binary(Op::kAdd, x, scalar(1e-3F, x.shape()), is_turned);
+    return tensor_binary(Op::kDiv, scalar(1, x.shape()), tensor_unary(Op::kSqrt, sum));
+  }
+
+  Node softmax(const Node& x) const {
+    const Node e = tensor_unary(Op::kExp, shifted(x));
+    const Node sum = reduce(Op::kAdd, e);
+    return with(Op::kMul, e, tensor_binary(Op::kDiv, scalar(1, sum.shape()), sum));
+  }
+  Node softmax_by_division(const Node& x) const {
+    const Node e = tensor_unary(Op::kExp, shifted(x));
+    return with(Op::kDiv, e, reduce(Op::kAdd, e));
+  }
+  Node softmax_by_log(const Node& x) const { return tensor_unary(Op::kExp, log_softmax(x)); }
+  Node log_softmax(const Node& x) const {
+    const Node moved = shifted(x);
+    const Node sum = reduce(Op::kAdd, tensor_unary(Op::kExp, moved));
+    return with(Op::kSub, moved, tensor_unary(Op::kLog, sum));
+  }
+  // Scale and bias have the length of a row.
+  Node scaled(const Node& x, const Node& scale, const Node& bias) const {
+    Shape line(2, 1);
+    line[static_cast<size_t>(axis)] = x.shape()[static_cast<size_t>(axis)];
+    const Node product = with(Op::kMul, x, tensor_reshape(scale, line));
+    return bias ? with(Op::kAdd, product, tensor_reshape(bias, line)) : product;
+  }
+  Node layernorm(const Node& x, const Node& scale, const Node& bias) const {
+    const Node moved = with(Op::kSub, x, mean(x));
+    const Node variance = mean(binary(Op::kMul, moved, moved));
+    return scaled(with(Op::kMul, moved, inverse_root(variance)), scale, bias);
+  }
+  // Variance as mean(x * x) - mean(x)^2.
+  Node layernorm_of_squares(const Node& x, const Node& scale, const Node& bias) const {
+    const Node middle = mean(x);
+    const Node squares = mean(binary(Op::kMul, x, x));
+    const Node variance = tensor_binary(Op::kSub, squares, binary(Op::kMul, middle, middle));
+    const Node root = inverse_root(tensor_unary(Op::kAbs, variance));
+    return scaled(with(Op::kMul, with(Op::kSub, x, middle), root), scale, bias);
+  }
+  Node rmsnorm(const Node& x, const Node& scale) const {
+    return scaled(with(Op::kMul, x, inverse_root(mean(binary(Op::kMul, x, x)))), scale, Node());
+  }
+};
+
+Node turned(const Node& x) {
+  return tensor_permute(x, std::vector<int64_t>{1, 0});
+}
+
+// Rows as two dims, if they can be.
+Shape split(int64_t rows, int64_t columns) {
+  const int64_t inner = rows % 4 == 0 ? 4 : 1;
+  return {rows / inner, inner, columns};
+}
+
+}  // namespace
+
+std::vector<RowGraph> named_row_graphs(const MakeInput& input, int64_t rows, int64_t columns) {
+  std::vector<RowGraph> graphs;
+  for (const bool is_turned : {false, true}) {
+    // Rows as they lie, of a transposed input, and along the first axis.
+    for (const char* const form : {"", " of transposed", " over axis 0"}) {
+      const bool is_column = form == std::string_view(" over axis 0");
+      const Rows ops{is_column ? 0 : 1, is_turned};
+      const auto x = [&] {
+        const Shape shape = *form == '\0' ? Shape{rows, columns} : Shape{columns, rows};
+        const Node node = input(shape);
+        return form == std::string_view(" of transposed") ? turned(node) : node;
+      };
+      const auto line = [&] { return input(Shape{columns}); };
+      const auto add = [&](const char* name, Node node) {
+        graphs.push_back({std::string(name) + form + (is_turned ? ", turned" : ""), node});
+      };
+      add("softmax", ops.softmax(x()));
+      add("softmax by division", ops.softmax_by_division(x()));
+      add("softmax by log", ops.softmax_by_log(x()));
+      add("log_softmax", ops.log_softmax(x()));
+      add("layernorm", ops.layernorm(x(), line(), line()));
+      add("layernorm of squares", ops.layernorm_of_squares(x(), line(), line()));
+      add("rmsnorm", ops.rmsnorm(x(), line()));
+      // Rows seen in another shape and the other way round behind it.
+      const Node flipped =
+          tensor_flip(ops.softmax(x()), std::vector<int64_t>{ops.axis, 1 - ops.axis});
+      add("softmax, reshaped", is_column ? flipped : tensor_reshape(flipped, split(rows, columns)));
+    }
+  }
+  return graphs;
+}
+
+Node random_row_graph(const MakeInput& input, uint64_t seed, bool is_long) {
+  Random random(seed);
+  const auto rank = static_cast<size_t>(random.between(2, 4));
+  Shape shape(rank);
+  for (int64_t& dim : shape)
+    dim = random.between(2, is_long ? 24 : 6);
+  if (is_long) shape[0] = random.between(40, 90);
+  Node x = input(shape);
+  const int64_t num_reductions = random.between(1, 4);
+  for (int64_t i = 0; i < num_reductions; ++i) {
+    std::vector<int64_t> axes;
+    for (int64_t axis = 1; axis < static_cast<int64_t>(rank); ++axis) {
+      if (random.percent(60)) axes.push_back(axis);
+    }
+    if (axes.empty()) axes.push_back(random.between(1, static_cast<int64_t>(rank) - 1));
+    Node value = x;
+    if (random.percent(40)) value = tensor_unary(random.pick({Op::kSin, Op::kAbs, Op::kTanh}), x);
+    Node row = reduced(random.pick({Op::kAdd, Op::kMax, Op::kMin}), value, axes);
+    if (random.percent(40)) row = tensor_unary(Op::kTanh, row);
+    if (random.percent(50)) x = value;
+    const Op use = random.pick({Op::kAdd, Op::kSub, Op::kMax});
+    x = binary(use, x, wide(row, shape), random.percent(50));
+  }
+  return random.percent(50) ? tensor_unary(Op::kTanh, x) : x;
+}
+
+Node matmul_bias_relu(const MakeInput& input, int64_t m, int64_t n, int64_t k, bool is_turned) {
+  const Shape box{m, n, k};
+  const Node a = wide(tensor_reshape(input(Shape{m, k}), Shape{m, 1, k}), box);
+  const Node b = wide(tensor_reshape(turned(input(Shape{k, n})), Shape{1, n, k}), box);
+  const Node sum = reduced(Op::kAdd, binary(Op::kMul, a, b, is_turned), {2});
+  const Node product = tensor_reshape(sum, Shape{m, n});
+  const Node bias = wide(tensor_reshape(input(Shape{n}), Shape{1, n}), Shape{m, n});
+  const Node y = binary(Op::kAdd, product, bias, is_turned);
+  return binary(Op::kMax, y, scalar(0, y.shape()), is_turned);
+}
+
+Node conv_bias_relu(const MakeInput& input, int64_t channels, int64_t size, bool is_turned) {
+  const Shape shape{2, channels, size, size};
+  const std::vector<int64_t> edge{0, 0, 1, 1};
+  const Node padded = tensor_pad(input(shape), edge, edge, 0);
+  // (batch, input channel, y, x, window y, window x)
+  const Node windows = tensor_window(tensor_window(padded, 2, 3, 1, 1), 3, 3, 1, 1);
+  const Shape box{2, channels, channels, size, size, 3, 3};
+  const Node x = wide(tensor_reshape(windows, Shape{2, 1, channels, size, size, 3, 3}), box);
+  const Node kernel = input(Shape{channels, channels, 3, 3});
+  const Node w = wide(tensor_reshape(kernel, Shape{1, channels, channels, 1, 1, 3, 3}), box);
+  const Node sum = reduced(Op::kAdd, binary(Op::kMul, x, w, is_turned), {2, 5, 6});
+  const Node result = tensor_reshape(sum, shape);
+  const Node bias = wide(tensor_reshape(input(Shape{channels}), Shape{1, channels, 1, 1}), shape);
+  const Node y = binary(Op::kAdd, result, bias, is_turned);
+  return binary(Op::kMax, y, scalar(0, y.shape()), is_turned);
+}
+
+}  // namespace tenon::testing
