@@ -216,7 +216,12 @@ class NestBuilder {
     for_each_mutable_stmt(body, [&](Stmt& stmt) {
       rewrite_exprs(stmt, [&](const Node& expr) { return substitute(expr, replacement); });
       // A gate that is constant now may leave an index that is outside: the load goes.
-      if (auto* comp = std::get_if<Comp>(&stmt.node)) comp->value = simplifier.run(comp->value);
+      // What a Comp reads of its own destination must stay the place that it writes.
+      if (auto* comp = std::get_if<Comp>(&stmt.node)) {
+        comp->value = simplifier.run(comp->value);
+        for (Node& index : comp->index)
+          index = simplifier.run(index);
+      }
     });
   }
 

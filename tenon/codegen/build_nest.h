@@ -13,8 +13,9 @@ namespace tenon {
 Kernel split_root(const Kernel& kernel);
 
 /// Before: kernel 2a after split_root, a plan that check_plan accepts. After: every axis is bound
-/// by the grid or a For (tails trimmed: loop extents are expressions), starts are explicit Comps,
-/// tmps have a scope (kReg for one element, else kGroup) and stand in an Alloc.
+/// by the grid, a For (tails trimmed: loop extents are expressions) or its Comp (unroll, vec),
+/// starts are explicit Comps, tmps have a scope (kReg where instances alone index them, else
+/// kGroup).
 Kernel build_nest(const Kernel& kernel, const Plan& plan);
 
 }  // namespace tenon

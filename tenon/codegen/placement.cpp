@@ -592,8 +592,13 @@ class Placer {
 
   // Gives the tmp's buffer the box as its dims.
   void declare(int buffer, const StorageBox& storage) {
-    if (!storage.alias.empty()) return;
     BufferDecl& decl = result_.nest.buffers[static_cast<size_t>(buffer)];
+    if (!storage.alias.empty()) {
+      // It lies in the output; what is left of it takes no place.
+      decl.dims.assign(decl.dims.size(), 1);
+      decl.scope = Scope::kReg;
+      return;
+    }
     for (size_t dim = 0; dim < decl.dims.size(); ++dim)
       decl.dims[dim] = storage.box[dim].length;
     decl.scope = storage.is_reg ? Scope::kReg : Scope::kGroup;

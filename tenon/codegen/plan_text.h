@@ -1,4 +1,4 @@
-// Text form of Plans: what `tenon explain` shows and `--plan FILE` reads.
+// Text form of Plans: what `tenon explain` shows.
 // SPDX-License-Identifier: MIT
 
 #pragma once

@@ -335,6 +335,10 @@ std::string kernel_symbol(const Kernel& kernel) {
   return symbol_of(kernel, to_text(kernel));
 }
 
+Hash128 program_key(const EngineDevice& device, const Kernel& kernel) {
+  return key_of(device, to_text(kernel));
+}
+
 bool has_simple_plans() {
   const std::string plan = setting_string(Setting::kPlan);
   TENON_CHECK(plan == "auto" || plan == "simple", ErrorCode::kInvalidArgument,

@@ -30,6 +30,9 @@ std::vector<ProgramPtr> find_programs(EngineDevice& device, std::span<const Kern
 /// kernels may share a name.
 std::string kernel_symbol(const Kernel& kernel);
 
+/// Under which the kernel's program is kept in the compile cache: all that decides its bytes.
+Hash128 program_key(const EngineDevice& device, const Kernel& kernel);
+
 /// Setting TENON_PLAN asks for simple_plan. Throws kInvalidArgument for an unknown value.
 bool has_simple_plans();
 
