@@ -7,7 +7,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-steps=(lint format dev release clang asan tsan renderers older_cpus bench prop graphs fuzz size)
+steps=(lint format dev release clang asan tsan renderers older_cpus bench prop graphs sweeps fuzz size)
 jobs=$(nproc)
 
 # Configures, builds and tests a preset; further words go to ctest.
@@ -88,6 +88,12 @@ step_graphs() {
   local prop=build/release/tenon_prop
   TENON_VERIFY_IR=1 TENON_CACHE=0 $prop --count 2000 && $prop --count 2000 --hunt all &&
     $prop --count 2000 --same-text
+}
+
+# Every f32 through the decompositions of the bounded class: 2^32 values an op.
+step_sweeps() {
+  cmake --preset release && cmake --build --preset release --target rules_ulp_test || return 1
+  build/release/tests/rules/rules_ulp_test --gtest_also_run_disabled_tests
 }
 
 # Each fuzz target for CHECK_FUZZ_SECONDS; a corpus grows in build/corpus from run to run.

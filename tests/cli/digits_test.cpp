@@ -84,9 +84,12 @@ TEST_P(CliDigits, PredictionsDoNotDependOnBatchesAndOrder) {
            {"--batch", "1000", "--shuffle", "5"},
            {"--batch", "333", "--shuffle", "18446744073709551615"},
            {"--batch", "5000"}}) {
-    const TenonResult result = run(options);
+    std::vector<std::string> checked = options;
+    checked.emplace_back("--check");
+    const TenonResult result = run(checked);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_THAT(result.out, HasSubstr("accuracy: 969 of 1000\n")) << options[1];
+    EXPECT_THAT(result.out, HasSubstr("allowed 0.0001: right")) << options[1];
     EXPECT_EQ(predictions(), expected_predictions()) << options[1];
   }
 }

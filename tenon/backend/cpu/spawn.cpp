@@ -1,14 +1,14 @@
-// posix_spawn with anonymous files as stdin, stdout and stderr: nothing can block on a full pipe,
-// a grandchild that keeps stdout open cannot hold us up, and no temporary file is left behind.
-// SPDX-License-Identifier: MIT
+// posix_spawn with pipes as stdin, stdout and stderr, served until the child has ended: nothing
+// can block on a full pipe, a grandchild that keeps stdout open cannot hold us up, no file is left
+// behind, and a limit on the size of files does not count. SPDX-License-Identifier: MIT
 
 #include "tenon/backend/cpu/spawn.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +21,10 @@
 
 #include "tenon/base/error.h"
 
+extern "C" {  // which the header of glibc 2.36 forgets
+#include <sys/pidfd.h>
+}
+
 namespace tenon::cpu {
 namespace {
 
@@ -31,52 +35,87 @@ class FileDescriptor {
   explicit FileDescriptor(int fd) : fd_(fd) {}
   FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   FileDescriptor& operator=(FileDescriptor&&) = delete;
-  ~FileDescriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
+  ~FileDescriptor() { reset(); }
   int get() const { return fd_; }
+  void reset() {
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+  }
 
  private:
   int fd_;
 };
 
-/// An empty file in memory whose descriptor is not 0, 1 or 2 (a host may have closed those, and
-/// then the child's redirections would overwrite each other).
-FileDescriptor make_memory_file(const std::string& tool) {
-  const FileDescriptor first(memfd_create("tenon-tool", MFD_CLOEXEC));
-  FileDescriptor file(first.get() < 0 ? -1 : fcntl(first.get(), F_DUPFD_CLOEXEC, 3));
-  TENON_CHECK(file.get() >= 0, ErrorCode::kIo, "running '", tool,
-              "': no file for its input or output: ", std::strerror(errno));
-  return file;
+/// Two connected ends, one for the child. Neither is 0, 1 or 2: a host may have closed those, and
+/// then the child's redirections would overwrite each other.
+struct Channel {
+  FileDescriptor ours;
+  FileDescriptor theirs;
+};
+
+// Input goes through sockets, which can be told to raise no signal where nobody reads; outputs
+// through pipes, which tools may open by name (/dev/stderr).
+Channel make_channel(bool is_input, const std::string& tool) {
+  int ends[2] = {-1, -1};
+  const int made =
+      is_input ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) : pipe2(ends, O_CLOEXEC);
+  const FileDescriptor first(made == 0 ? ends[0] : -1);
+  const FileDescriptor second(made == 0 ? ends[1] : -1);
+  Channel channel{FileDescriptor(made == 0 ? fcntl(first.get(), F_DUPFD_CLOEXEC, 3) : -1),
+                  FileDescriptor(made == 0 ? fcntl(second.get(), F_DUPFD_CLOEXEC, 3) : -1)};
+  const bool is_good = channel.ours.get() >= 0 && channel.theirs.get() >= 0 &&
+                       fcntl(channel.ours.get(), F_SETFL, O_NONBLOCK) == 0;
+  TENON_CHECK(is_good, ErrorCode::kIo, "running '", tool,
+              "': no channel for its input or output: ", std::strerror(errno));
+  return channel;
 }
 
-void write_text(int fd, std::string_view text, const std::string& tool) {
-  size_t written = 0;
-  while (written < text.size()) {
-    const ssize_t count =
-        pwrite(fd, text.data() + written, text.size() - written, static_cast<off_t>(written));
-    if (count < 0 && errno == EINTR) continue;
-    TENON_CHECK(count > 0, ErrorCode::kIo, "running '", tool,
-                "': writing its input failed: ", std::strerror(errno));
-    written += static_cast<size_t>(count);
+bool would_block() {
+  return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+}
+
+/// Sends what fits; true when nothing is left or nobody reads any more.
+bool send_some(int fd, std::string_view& rest) {
+  while (!rest.empty()) {
+    const ssize_t count = send(fd, rest.data(), rest.size(), MSG_NOSIGNAL);
+    if (count < 0 && would_block()) return false;
+    if (count < 0) break;
+    rest.remove_prefix(static_cast<size_t>(count));
+  }
+  shutdown(fd, SHUT_WR);
+  return true;
+}
+
+/// Takes what is there; true at the end. What is beyond the limit is dropped.
+bool receive_some(int fd, std::string& text) {
+  std::array<char, 1 << 16> bytes;
+  for (;;) {
+    const ssize_t count = read(fd, bytes.data(), bytes.size());
+    if (count < 0 && would_block()) return false;
+    if (count <= 0) return true;
+    const size_t room = kMaxCapturedBytes - text.size();
+    text.append(bytes.data(), std::min(static_cast<size_t>(count), room));
   }
 }
 
-std::string read_text(int fd, const std::string& tool) {
-  struct stat status {};
-  TENON_CHECK(fstat(fd, &status) == 0, ErrorCode::kIo, "running '", tool,
-              "': reading its output failed: ", std::strerror(errno));
-  std::string text(std::min(static_cast<size_t>(status.st_size), kMaxCapturedBytes), '\0');
-  size_t filled = 0;
-  while (filled < text.size()) {
-    const ssize_t count =
-        pread(fd, text.data() + filled, text.size() - filled, static_cast<off_t>(filled));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) break;
-    filled += static_cast<size_t>(count);
+/// Feeds the child and listens to it until it has ended; what its children still write is dropped.
+void serve(const FileDescriptor& ended, const Channel& input, const Channel& output,
+           const Channel& errors, std::string_view stdin_text, SpawnResult& result) {
+  pollfd waits[4] = {{ended.get(), POLLIN, 0},
+                     {input.ours.get(), POLLOUT, 0},
+                     {output.ours.get(), POLLIN, 0},
+                     {errors.ours.get(), POLLIN, 0}};
+  std::string_view rest = stdin_text;
+  for (bool is_over = false; !is_over;) {
+    while (poll(waits, 4, -1) < 0 && errno == EINTR) {
+    }
+    const bool has_ended = waits[0].revents != 0;
+    // A negative descriptor is passed over.
+    if (waits[1].fd >= 0 && waits[1].revents != 0 && send_some(waits[1].fd, rest)) waits[1].fd = -1;
+    if (waits[2].fd >= 0 && receive_some(waits[2].fd, result.output)) waits[2].fd = -1;
+    if (waits[3].fd >= 0 && receive_some(waits[3].fd, result.errors)) waits[3].fd = -1;
+    is_over = has_ended || (waits[2].fd < 0 && waits[3].fd < 0);
   }
-  text.resize(filled);
-  return text;
 }
 
 /// What posix_spawn is told: redirections, and default signals whatever this thread has blocked.
@@ -124,10 +163,9 @@ int wait_for(pid_t child) {
 SpawnResult run_tool(std::span<const std::string> argv, std::string_view stdin_text) {
   TENON_ASSERT(!argv.empty(), "run_tool: no program named");
   const std::string& tool = argv[0];
-  const FileDescriptor input = make_memory_file(tool);
-  const FileDescriptor output = make_memory_file(tool);
-  const FileDescriptor errors = make_memory_file(tool);
-  write_text(input.get(), stdin_text, tool);
+  Channel input = make_channel(true, tool);
+  Channel output = make_channel(false, tool);
+  Channel errors = make_channel(false, tool);
 
   std::vector<char*> arguments;
   arguments.reserve(argv.size() + 1);
@@ -138,7 +176,7 @@ SpawnResult run_tool(std::span<const std::string> argv, std::string_view stdin_t
   std::string path = "PATH=/usr/local/bin:/usr/bin:/bin";
   const std::array<char*, 3> environment = {locale.data(), path.data(), nullptr};
 
-  const SpawnSetup setup(input.get(), output.get(), errors.get());
+  const SpawnSetup setup(input.theirs.get(), output.theirs.get(), errors.theirs.get());
   pid_t child = 0;
   const int error = posix_spawn(&child, tool.c_str(), setup.actions(), setup.attributes(),
                                 arguments.data(), environment.data());
@@ -146,10 +184,14 @@ SpawnResult run_tool(std::span<const std::string> argv, std::string_view stdin_t
               tool, "' failed: ", std::strerror(error));
   TENON_CHECK(error == 0, ErrorCode::kIo, "running '", tool,
               "' failed: no process left: ", std::strerror(error));
+  for (Channel* channel : {&input, &output, &errors})
+    channel->theirs.reset();
   SpawnResult result;
+  // None if a host that ignores its children has lost it already: then the outputs end by
+  // themselves.
+  const FileDescriptor ended(pidfd_open(child, 0));
+  serve(ended, input, output, errors, stdin_text, result);
   result.exit_code = wait_for(child);
-  result.output = read_text(output.get(), tool);
-  result.errors = read_text(errors.get(), tool);
   return result;
 }
 

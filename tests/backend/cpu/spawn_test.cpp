@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <cerrno>
@@ -34,6 +35,18 @@ TEST(Spawn, BigInputAndOutputCannotBlock) {
   for (size_t i = 0; i < big.size(); i += 97)
     big[i] = static_cast<char>('a' + i % 26);
   const SpawnResult result = run_shell("cat | tee /dev/stderr", big);
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_TRUE(result.output == big);
+}
+
+TEST(Spawn, AFileSizeLimitDoesNotCount) {
+  const std::string big(100'000, 'x');
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit tight{1024, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &tight), 0);
+  const SpawnResult result = run_shell("cat", big);
+  setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_TRUE(result.output == big);
 }
