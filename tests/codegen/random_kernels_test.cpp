@@ -21,7 +21,11 @@
 namespace tenon::test {
 namespace {
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kNumKernels = 150;  // ten times slower
+#else
 constexpr int kNumKernels = 1000;
+#endif
 constexpr uint64_t kOnceWrong[] = {1277, 1377, 2132, 2218, 3793};
 
 struct Coverage {
