@@ -6,6 +6,7 @@
 # SPDX-License-Identifier: MIT
 set -uo pipefail
 cd "$(dirname "$0")/.."
+export TENON_CACHE_DIR="$PWD/build/check-cache"  # not the user's
 
 steps=(lint format dev release clang asan tsan renderers older_cpus bench prop graphs sweeps fuzz size)
 jobs=$(nproc)
@@ -68,10 +69,6 @@ step_bench() {
 step_prop() {
   local seed
   cmake --preset release && cmake --build --preset release || return 1
-  if ctest --preset release -N -L '^prop$' | grep -q 'Total Tests: 0'; then
-    echo "no property tests yet"
-    return 0
-  fi
   for seed in $(seq 1 "${CHECK_SEEDS:-20}"); do
     TENON_SEED=$seed ctest --preset release -L '^prop$' --parallel "$jobs" >build/prop.log 2>&1 ||
       { echo "TENON_SEED=$seed:"; cat build/prop.log; return 1; }
