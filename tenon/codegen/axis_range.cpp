@@ -56,14 +56,14 @@ std::optional<AxisRange> hull(const AxisRange& a, const AxisRange& b) {
 }
 
 // A range inside 0 .. extent - 1 or running over its end, else the whole.
-AxisRange settled_range(std::optional<AxisRange> range, int64_t extent) {
+AxisRange settled_range(std::optional<AxisRange> range, int64_t extent, bool starts_inside) {
   if (!range || range->length >= extent || bounds(range->base).min < 0) return whole_range(extent);
   StructuralOrder order;
   const auto form = to_affine(range->base, order);
   const int64_t step = form ? coefficient_gcd(*form) : 1;
   const bool is_aligned = form && step % range->length == 0 && form->offset % range->length == 0;
   const bool is_inside = bounds(range->base).max + range->length <= extent;
-  range->is_exact = is_inside || (is_aligned && extent % range->length == 0);
+  range->is_exact = is_inside || (starts_inside && is_aligned && extent % range->length == 0);
   return *range;
 }
 

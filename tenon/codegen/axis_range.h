@@ -30,6 +30,8 @@ std::optional<AxisRange> range_of(const Node& index, const std::unordered_set<co
 std::optional<AxisRange> hull(const AxisRange& a, const AxisRange& b);
 
 /// The range if it lies inside 0 .. extent - 1 or runs over its end, else the whole.
-AxisRange settled_range(std::optional<AxisRange> range, int64_t extent);
+/// `starts_inside`: its base is known to be inside wherever it is used (loops are trimmed, nothing
+/// is gated).
+AxisRange settled_range(std::optional<AxisRange> range, int64_t extent, bool starts_inside);
 
 }  // namespace tenon

@@ -73,15 +73,11 @@ class Placer {
     result_.comps.resize(plan_.comps.size());
   }
 
-  // --- what the entries say
-  // ------------------------------------------------------------------------
-
   const Comp& comp_of(int number) const {
     return std::get<Comp>(kernel_.body[static_cast<size_t>(number)].node);
   }
 
   // --- places
-  // --------------------------------------------------------------------------------------
 
   PlacedComp& placed(int number) {
     return result_.comps[static_cast<size_t>(entry_of_[static_cast<size_t>(number)])];
@@ -121,6 +117,7 @@ class Placer {
     const auto outer = loops_around(place);
     std::vector<std::optional<AxisRange>> ranges(decl.dims.size());
     std::vector<bool> is_known(decl.dims.size(), false);
+    bool is_gated = false;
     for (size_t number = 0; number < kernel_.body.size(); ++number) {
       if (static_cast<int>(number) == writer) continue;
       const std::vector<Node> loads = loads_of(comp_of(static_cast<int>(number)), buffer);
@@ -133,7 +130,9 @@ class Placer {
         refuse_plan("comp ", number, " reads comp ", writer, " outside of its place");
       }
       const auto values = axis_values(reader);
+      is_gated = is_gated || !starts_inside(reader);
       for (const Node& load : loads) {
+        is_gated = is_gated || load_parts(load).gated;
         for (size_t dim = 0; dim < decl.dims.size(); ++dim) {
           const auto range = range_of(substitute(load_parts(load).index[dim], values), outer);
           if (!is_known[dim]) {
@@ -147,8 +146,14 @@ class Placer {
     }
     std::vector<AxisRange> box;
     for (size_t dim = 0; dim < decl.dims.size(); ++dim)
-      box.push_back(settled_range(ranges[dim], decl.dims[dim]));
+      box.push_back(settled_range(ranges[dim], decl.dims[dim], !is_gated));
     return box;
+  }
+
+  // All that the comp's place fixes lies inside its axes.
+  static bool starts_inside(const PlacedComp& comp) {
+    return std::all_of(comp.ranges.begin(), comp.ranges.end(),
+                       [](const AxisRange& range) { return !range.is_bound || range.is_exact; });
   }
 
   // The comp writes each dim with an axis of its own (or it has one element).
@@ -173,7 +178,6 @@ class Placer {
   }
 
   // --- placing
-  // -------------------------------------------------------------------------------------
 
   PlacedComp& find_ranges(int entry) {
     PlacedComp& comp = result_.comps[static_cast<size_t>(entry)];
@@ -263,7 +267,7 @@ class Placer {
     std::vector<AxisRange> box;
     for (size_t dim = 0; dim < decl.dims.size(); ++dim) {
       box.push_back(settled_range(range_of(substitute(comp.comp->index[dim], values), outer),
-                                  decl.dims[dim]));
+                                  decl.dims[dim], starts_inside(comp)));
     }
     return box;
   }
@@ -407,7 +411,6 @@ class Placer {
   }
 
   // --- where tmps lie
-  // ------------------------------------------------------------------------------
 
   void finish(int entry) {
     PlacedComp& comp = result_.comps[static_cast<size_t>(entry)];
@@ -575,9 +578,15 @@ class Placer {
       const Node local = simplify_index(
           make_expr(Op::kSub, substitute(index[dim], values), storage.box[dim].base));
       const auto form = to_affine(local, order_);
-      if (!form) return false;
+      const IntRange reach = bounds(local);
+      if (!form || reach.min < 0 || reach.max >= storage.box[dim].length) return false;
       for (const AffineTerm& term : form->terms) {
         if (!own.contains(term.node.id())) return false;
+      }
+      // A register vector is read as a whole.
+      if (vec_dim(comp, index).first == static_cast<int>(dim) &&
+          form->offset % vec_dim(comp, index).second != 0) {
+        return false;
       }
     }
     return true;
@@ -642,7 +651,6 @@ class Placer {
   }
 
   // --- accumulators
-  // --------------------------------------------------------------------------------
 
   // What stands after a reduction sees finished values: reduce loops around it carry the tile.
   static void check_finished(const PlacedComp& comp) {
@@ -745,7 +753,6 @@ class Placer {
   }
 
   // --- staged operands
-  // -----------------------------------------------------------------------------
 
   void add_stages(PlacedComp& comp) {
     for (const Stage& stage : comp.plan->stages) {
