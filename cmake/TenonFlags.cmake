@@ -1,7 +1,6 @@
 # The interface target tenon_flags: the only place where compiler and linker flags are set.
 # Every target made by tenon_module or tenon_test links it privately.
 # SPDX-License-Identifier: MIT
-include(CheckCXXSourceCompiles)
 
 add_library(tenon_flags INTERFACE)
 # No contraction: a*b+c must round twice, as the meaning of the IR says.
