@@ -132,9 +132,12 @@ class Chooser {
     parts.push_back({vec_axis, Role::kGrid, kBlock});
     for (size_t i = 0; i < walk.num_axes(); ++i) {
       if (i == vec || i == cross) continue;
-      const bool is_first = parts.size() == 2 && parts[0].role == Role::kGrid;
-      const Part part{static_cast<int>(i), is_first ? Role::kGrid : Role::kSeq, 1};
-      is_first ? static_cast<void>(parts.insert(parts.begin(), part)) : parts.push_back(part);
+      const int axis = static_cast<int>(i);
+      if (parts.size() == 2) {
+        parts.insert(parts.begin(), {axis, Role::kGrid, 1});
+      } else {
+        parts.push_back({axis, Role::kSeq, 1});
+      }
     }
     parts.push_back({cross_axis, Role::kSeq, lanes});
     parts.push_back({vec_axis, Role::kSeq, lanes});
@@ -235,7 +238,7 @@ class Chooser {
         // Loads for each multiply-add, at least the latency of four of them, and wasted places.
         const double loads = static_cast<double>(count + vectors) / tile;
         const double chains = std::max(1.0, 8.0 / tile);
-        const double cost = width * height * std::max(chains, 1.0) * (1.0 + 0.5 * loads);
+        const double cost = width * height * chains * (1.0 + 0.5 * loads);
         if (best_cost == 0 || cost < best_cost) {
           best_cost = cost;
           best.rows = count;
@@ -313,8 +316,6 @@ class Chooser {
     }
     if (row != none && size.rows > 1) {
       add(static_cast<int>(row), Role::kUnroll, 1, Tail::kClamp);
-    } else if (row != none) {
-      // Its loop has step 1 already.
     }
     if (size.vectors > 1) add(vec_axis, Role::kUnroll, size.lanes);
     add(vec_axis, Role::kVec, 1);

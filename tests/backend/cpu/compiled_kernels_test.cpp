@@ -191,7 +191,8 @@ TEST(CompiledKernels, EqualTheirMeaningWithAvx2) {
 TEST(CompiledKernels, EqualTheirMeaningOnBaseline) {
   check_level("x86_64", kNumKernels, false);
 }
-// The long run of tools/check_all.sh prop:
+
+// Disabled in everyday runs: it takes minutes. The long run of tools/check_all.sh prop:
 //   compiled_kernels_test --gtest_also_run_disabled_tests --gtest_filter='*Thousand*'
 TEST(CompiledKernels, DISABLED_ThousandEqualTheirMeaning) {
   check_level("native", 1000, true);
