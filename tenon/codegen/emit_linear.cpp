@@ -205,8 +205,23 @@ class Emitter {
       builder_.store(exprs_.pointer(comp.dst), at.index, builder_.extract(value, 0), at.offset);
       return;
     }
+    // The same, where LLVM may find out that a mask which is no first_n leaves one lane.
+    const bool is_narrow = dtype_size_bytes(buffer.dtype) < 4;
+    if (at.kind == Address::Kind::kVector && is_narrow && gate != kNoId &&
+        exprs_.lanes_of(gate) > 1 && !is_first_n(gate)) {
+      for (int lane = 0; lane < lanes; ++lane) {
+        builder_.store(exprs_.pointer(comp.dst), at.index, builder_.extract(value, lane),
+                       at.offset + lane, builder_.extract(gate, lane));
+      }
+      return;
+    }
     builder_.store(exprs_.pointer(comp.dst), at.index, value, at.offset, gate, at.align,
                    comp.store == StoreKind::kNonTemporal);
+  }
+
+  bool is_first_n(ValueId gate) const {
+    const InstId def = program_.values[gate].def;
+    return def != kNoId && program_.insts[def].op == Op::kFirstN;
   }
 
   // The mask is first_n of the constant 1.
