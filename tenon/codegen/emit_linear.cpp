@@ -200,40 +200,8 @@ class Emitter {
       old = exprs_.load(type, comp.dst, at, gate, exprs_.constant(type, 0));
     }
     const ValueId value = exprs_.widen(combined(comp, old), lanes);
-    if (at.kind == Address::Kind::kVector && gate != kNoId && is_first_lane(gate)) {
-      // LLVM 22 makes of a narrowing store under a mask of one lane a store of the wide element.
-      builder_.store(exprs_.pointer(comp.dst), at.index, builder_.extract(value, 0), at.offset);
-      return;
-    }
-    // The same, where LLVM may find out that a mask which is no first_n leaves one lane.
-    const bool is_narrow = dtype_size_bytes(buffer.dtype) < 4;
-    if (at.kind == Address::Kind::kVector && is_narrow && gate != kNoId &&
-        exprs_.lanes_of(gate) > 1 && !is_first_n(gate)) {
-      for (int lane = 0; lane < lanes; ++lane) {
-        builder_.store(exprs_.pointer(comp.dst), at.index, builder_.extract(value, lane),
-                       at.offset + lane, builder_.extract(gate, lane));
-      }
-      return;
-    }
     builder_.store(exprs_.pointer(comp.dst), at.index, value, at.offset, gate, at.align,
                    comp.store == StoreKind::kNonTemporal);
-  }
-
-  bool is_first_n(ValueId gate) const {
-    const InstId def = program_.values[gate].def;
-    return def != kNoId && program_.insts[def].op == Op::kFirstN;
-  }
-
-  // The mask is first_n of the constant 1.
-  bool is_first_lane(ValueId gate) const {
-    const auto def_of = [&](ValueId value) -> const Inst* {
-      const InstId def = program_.values[value].def;
-      return def == kNoId ? nullptr : &program_.insts[def];
-    };
-    const Inst* const mask = def_of(gate);
-    if (mask == nullptr || mask->op != Op::kFirstN) return false;
-    const Inst* const count = def_of(program_.operands_of(*mask)[0]);
-    return count != nullptr && count->op == Op::kConst && count->imm == 1;
   }
 
   // One element for all points of the vec axis, of which the guard leaves at most one.

@@ -529,15 +529,15 @@ class Placer {
         if (axis_kind(comp.loops[i].use.axis) == AxisKind::kPar) return false;
       }
     }
-    if (!is_by_instances(comp, comp.comp->index, storage)) return false;
-    const auto lanes = vec_dim(comp, comp.comp->index);
+    // A place that no instance writes would be read before it is written.
+    if (!is_by_instances(comp, comp.comp->index, storage, true)) return false;
     for (size_t number = 0; number < kernel_.body.size(); ++number) {
       if (static_cast<int>(number) == comp.plan->comp) continue;
       const PlacedComp& reader = placed(static_cast<int>(number));
       for (const Node& load : loads_of(*reader.comp, storage.buffer)) {
         const std::span<const Node> index = load_parts(load).index;
         if (!is_by_instances(reader, index, storage)) return false;
-        if (vec_dim(reader, index) != lanes) return false;
+        if (vec_dim(reader, index) != vec_dim(comp, comp.comp->index)) return false;
       }
     }
     return true;
@@ -568,26 +568,25 @@ class Placer {
   }
 
   bool is_by_instances(const PlacedComp& comp, std::span<const Node> index,
-                       const StorageBox& storage) {
+                       const StorageBox& storage, bool covers = false) {
     const auto values = axis_values(comp);
     std::unordered_set<const void*> own;
     for (const AxisUse& use : comp.instances)
       own.insert(use.axis.id());
     for (size_t dim = 0; dim < index.size(); ++dim) {
-      if (storage.box[dim].length == 1) continue;
+      const int64_t last = storage.box[dim].length - 1;
+      if (last == 0) continue;
       const Node local = simplify_index(
           make_expr(Op::kSub, substitute(index[dim], values), storage.box[dim].base));
       const auto form = to_affine(local, order_);
       const IntRange reach = bounds(local);
-      if (!form || reach.min < 0 || reach.max >= storage.box[dim].length) return false;
+      if (!form || reach.min < 0 || reach.max > last || (covers && reach.max < last)) return false;
       for (const AffineTerm& term : form->terms) {
         if (!own.contains(term.node.id())) return false;
       }
       // A register vector is read as a whole.
-      if (vec_dim(comp, index).first == static_cast<int>(dim) &&
-          form->offset % vec_dim(comp, index).second != 0) {
-        return false;
-      }
+      const auto [vec, lanes] = vec_dim(comp, index);
+      if (vec == static_cast<int>(dim) && form->offset % lanes != 0) return false;
     }
     return true;
   }

@@ -177,8 +177,14 @@ std::string CWriter::vector_store(const Inst& inst) {
                   access.is_masked() ? "mask" : concat('(', access.mask_type, ")1"),
                   ", i, value, p);");
   } else if (access.is_masked()) {
-    body = concat("__builtin_masked_store(mask, value, (",
-                  aligned_type(access.element, access.align), " *)p);");
+    // An `and` with what clang cannot fold: LLVM 22 turns a narrowing store under a constant mask
+    // of one lane into a store of the wide element (X86, reduceMaskedStoreToScalarStore).
+    if (element_bytes < (is_int(access.element.dtype) ? 8 : 4)) {
+      body = concat("unsigned char zero = 0;\n  __asm__(\"\" : \"+r\"(zero));\n  ",
+                    "mask = mask & (", access.mask_type, ")(_Bool)(zero == 0);\n  ");
+    }
+    append(body, "__builtin_masked_store(mask, value, (",
+           aligned_type(access.element, access.align), " *)p);");
   } else {
     const std::string aligned = aligned_type(access.in_memory, access.align);
     body = streams ? concat("__builtin_nontemporal_store(value, (", aligned, " *)p);")

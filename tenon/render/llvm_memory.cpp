@@ -140,9 +140,24 @@ void LlvmWriter::print_vector_store(const Inst& inst, const std::string& name, V
     line("call void @llvm.masked.scatter.", suffix, ".v", given.lanes, "p0(", type, ' ', value,
          ", <", given.lanes, " x ptr> align ", align, ' ', to, ", ", mask_type, ' ', lanes, ')');
   } else {
+    const bool may_narrow = dtype_size_bytes(moved.dtype) < (is_int(moved.dtype) ? 8 : 4);
     line("call void @llvm.masked.store.", suffix, ".p0(", type, ' ', value, ", ptr align ", align,
-         ' ', to, ", ", mask_type, ' ', lanes, ')');
+         ' ', to, ", ", mask_type, ' ', may_narrow ? opaque_mask(name, given.lanes, lanes) : lanes,
+         ')');
   }
+}
+
+/// The mask, in a form that LLVM cannot fold: LLVM 22 turns a narrowing store under a constant mask
+/// of one lane into a store of the wide element (X86, reduceMaskedStoreToScalarStore).
+std::string LlvmWriter::opaque_mask(const std::string& name, int lanes, const std::string& mask) {
+  const std::string type = type_text(DType::kBool, lanes);
+  line('%', name, ".q = call i8 asm \"\", \"=r,0\"(i8 0)");
+  line('%', name, ".t = icmp eq i8 %", name, ".q, 0");
+  line('%', name, ".i = insertelement ", type, " poison, i1 %", name, ".t, i32 0");
+  line('%', name, ".s = shufflevector ", type, " %", name, ".i, ", type, " poison, <", lanes,
+       " x i32> zeroinitializer");
+  line('%', name, ".m = and ", type, ' ', mask, ", %", name, ".s");
+  return concat('%', name, ".m");
 }
 
 void LlvmWriter::print_prefetch(const Inst& inst, const std::string& name) {

@@ -101,6 +101,7 @@ class LlvmWriter {
   void print_vector_load(const Inst& inst, const std::string& name, ValueId mask);
   void print_store(const Inst& inst, const std::string& name);
   void print_vector_store(const Inst& inst, const std::string& name, ValueId mask);
+  std::string opaque_mask(const std::string& name, int lanes, const std::string& mask);
   void print_prefetch(const Inst& inst, const std::string& name);
   void print_atomic(const Inst& inst, const std::string& name);
 

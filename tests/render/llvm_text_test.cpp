@@ -193,6 +193,7 @@ TEST(LlvmText, LintFindsWhatIsUndefined) {
         "  %q = fmul contract float %x, %x\n",
         "  %q = getelementptr inbounds i8, ptr %args, i64 8\n", "  %q = add i32 undef, %a\n",
         "  %q = add i32 poison, %a\n", "  %q = call float @expf(float %x)\n",
+        "  %q = call i8 asm \"nop\", \"=r,0\"(i8 0)\n",
         "  %q = call float @llvm.fmuladd.f32(float %x, float %x, float %x)\n"}) {
     EXPECT_EQ(findings(bad), 1U) << bad;
   }
@@ -201,7 +202,8 @@ TEST(LlvmText, LintFindsWhatIsUndefined) {
         "  %q = shl i32 %a, %n\n", "  %q = lshr i32 %a, %u\n",
         "  %q = ashr <4 x i32> %v, splat (i32 31)\n", "  %q = fdiv float %x, %x\n",
         "  %q = fptoui float %in to i32\n", "  %fast = add i32 %nsw, %a\n",
-        "  %q = call float @llvm.sqrt.f32(float %x)\n"}) {
+        "  %q = call float @llvm.sqrt.f32(float %x)\n",
+        "  %q = call i8 asm \"\", \"=r,0\"(i8 0)\n"}) {
     EXPECT_EQ(findings(good), 0U) << good;
   }
 }

@@ -60,29 +60,39 @@ std::vector<int> axes_of(const CompPlan& entry) {
   return axes;
 }
 
-size_t num_orders(const Plan& plan) {
+size_t num_orders(size_t num_loops) {
   size_t count = 1;
-  for (const CompPlan& entry : plan.comps) {
-    for (size_t i = 2; i <= entry.parts.size(); ++i)
-      count *= i;
-    if (count > 1'000'000) return count;
-  }
+  for (size_t i = 2; i <= num_loops; ++i)
+    count *= i;
   return count;
 }
 
-void add_all_orders(const Plan& start, std::vector<Plan>& plans) {
+// Orders of all Comps together: saturates, it is only compared.
+size_t num_orders(const Plan& plan) {
+  size_t count = 1;
+  for (const CompPlan& entry : plan.comps)
+    count = std::min<size_t>(count * num_orders(entry.parts.size()), 1'000'000);
+  return count;
+}
+
+// With `combined` each order of a Comp with each of the others, else as many plans as the Comp with
+// the most loops has orders, the others going through theirs beside it.
+void add_all_orders(const Plan& start, bool combined, std::vector<Plan>& plans) {
   std::vector<std::vector<int>> orders;
-  for (const CompPlan& entry : start.comps)
+  size_t most = 1;
+  for (const CompPlan& entry : start.comps) {
     orders.push_back(axes_of(entry));
-  for (;;) {
+    most = std::max(most, num_orders(entry.parts.size()));
+  }
+  const size_t count = combined ? num_orders(start) : most;
+  for (size_t number = 0; number < count; ++number) {
     Plan plan = start;
     for (size_t i = 0; i < orders.size(); ++i)
       plan.comps[i].parts = parts_in_order(orders[i]);
     plans.push_back(std::move(plan));
-    size_t comp = 0;  // next_permutation as an odometer over the comps
-    while (comp < orders.size() && !std::next_permutation(orders[comp].begin(), orders[comp].end()))
-      ++comp;
-    if (comp == orders.size()) return;
+    for (std::vector<int>& order : orders) {  // next_permutation as an odometer over the comps
+      if (std::next_permutation(order.begin(), order.end()) && combined) break;
+    }
   }
 }
 
@@ -268,25 +278,15 @@ class PlanGenerator {
 
 }  // namespace
 
-LoopOrders loop_orders(const Kernel& kernel, const Target& target, size_t max_orders,
-                       std::mt19937_64& random) {
+LoopOrders loop_orders(const Kernel& kernel, const Target& target, size_t max_combined) {
   std::vector<Plan> starts{ordered_plan(kernel, target, false)};
   const Plan inside = ordered_plan(kernel, target, true);
   if (!(inside == starts[0])) starts.push_back(inside);
-  size_t total = 0;
-  for (const Plan& start : starts)
-    total += num_orders(start);
-  LoopOrders result{.plans = {}, .is_complete = total <= max_orders};
-  if (result.is_complete) {
-    for (const Plan& start : starts)
-      add_all_orders(start, result.plans);
-    return result;
-  }
-  for (size_t i = 0; i < max_orders; ++i) {
-    Plan plan = starts[i % starts.size()];
-    for (CompPlan& entry : plan.comps)
-      std::shuffle(entry.parts.begin(), entry.parts.end(), random);
-    result.plans.push_back(std::move(plan));
+  LoopOrders result{.plans = {}, .is_combined = true};
+  for (const Plan& start : starts) {
+    const bool combined = num_orders(start) <= max_combined;
+    result.is_combined = result.is_combined && combined;
+    add_all_orders(start, combined, result.plans);
   }
   return result;
 }
@@ -299,12 +299,16 @@ Plan random_plan(const Kernel& kernel, const Target& target, std::mt19937_64& ra
   return simple_plan(kernel, target);
 }
 
-ManyPlans many_plans(const Kernel& kernel, const Target& target, uint64_t seed) {
-  constexpr size_t kMaxOrders = 24;
+ManyPlans many_plans(const Kernel& kernel, const Target& target, uint64_t seed, Orders wanted) {
+  constexpr size_t kMaxCombined = 24;
   std::mt19937_64 random(seed);
-  LoopOrders orders = loop_orders(kernel, target, kMaxOrders, random);
-  if (!orders.is_complete) orders.plans.resize(4);
-  ManyPlans result{.plans = {choose_plan(kernel, target)}, .has_every_order = orders.is_complete};
+  LoopOrders orders = loop_orders(kernel, target, kMaxCombined);
+  if (wanted == Orders::kSome && !orders.is_combined) {
+    std::shuffle(orders.plans.begin(), orders.plans.end(), random);
+    orders.plans.resize(4);
+  }
+  ManyPlans result{.plans = {choose_plan(kernel, target)},
+                   .has_combined_orders = orders.is_combined};
   for (Plan& plan : orders.plans)
     result.plans.push_back(std::move(plan));
   for (int i = 0; i < 2; ++i)

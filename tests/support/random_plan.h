@@ -18,21 +18,21 @@ Plan random_plan(const Kernel& kernel, const Target& target, std::mt19937_64& ra
 
 struct LoopOrders {
   std::vector<Plan> plans;
-  bool is_complete = false;  ///< all of them, not a random choice
+  bool is_combined = false;  ///< each order of a Comp with each order of all others
 };
 
-/// Plans of whole sequential loops, every Comp's loops in every order: once with each producer
-/// before all loops of the root, and once with each inside all of them (if it may stand there).
-/// Where that are more than `max_orders`, so many of them at random.
-LoopOrders loop_orders(const Kernel& kernel, const Target& target, size_t max_orders,
-                       std::mt19937_64& random);
+/// Plans of whole sequential loops, every Comp's loops in each of their orders: once with each
+/// producer before all loops of the root, and once with each inside all of them (if it may stand
+/// there). The Comps' orders are combined where that makes at most `max_combined` plans.
+LoopOrders loop_orders(const Kernel& kernel, const Target& target, size_t max_combined);
 
-/// What a kernel is run under: the chosen plan first, then every order of its loops (four, where
-/// those are more than 24), then two random plans.
+/// What a kernel is run under: the chosen plan first, then loop_orders with at most 24 combined
+/// (kSome: four of them, where there are more), then two random plans.
 struct ManyPlans {
   std::vector<Plan> plans;
-  bool has_every_order = false;
+  bool has_combined_orders = false;
 };
-ManyPlans many_plans(const Kernel& kernel, const Target& target, uint64_t seed);
+enum class Orders { kSome, kEvery };
+ManyPlans many_plans(const Kernel& kernel, const Target& target, uint64_t seed, Orders wanted);
 
 }  // namespace tenon::test
