@@ -12,6 +12,7 @@
 #include "tenon/device/buffer_pool.h"
 #include "tenon/engine/backend.h"
 #include "tenon/engine/engine.h"
+#include "tenon/engine/prepared.h"
 #include "tenon/engine/program_table.h"
 
 namespace tenon {
@@ -28,6 +29,8 @@ class EngineDevice final : public Device {
   DeviceDriver& driver() { return *driver_; }
   BufferPool& pool() { return pool_; }
   ProgramTable& programs() { return programs_; }
+  /// Of realisations whose default device this is.
+  PreparedTable& prepared() { return prepared_; }
 
   /// Hash of all that decides a program besides its kernel: Tenon's version and sources, Target,
   /// renderer, the compiler's fingerprint.
@@ -43,6 +46,7 @@ class EngineDevice final : public Device {
   BufferPool pool_;
   const Hash128 base_key_;
   ProgramTable programs_;
+  PreparedTable prepared_{kMaxPrepared};
 };
 
 /// Every Device is an EngineDevice; this is the engine's view of it.
