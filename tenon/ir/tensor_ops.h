@@ -98,5 +98,7 @@ struct TensorGraph {
 /// What a graph must obey (op table, shapes, dtypes, attributes); findings as text, empty if sound.
 /// Rebuilding each node with the checked builders must give the node itself.
 std::vector<std::string> verify_graph(std::span<const Node> outputs);
+/// The same of these nodes alone.
+std::vector<std::string> verify_nodes(std::span<const Node> nodes);
 
 }  // namespace tenon

@@ -85,11 +85,14 @@ Node rebuild_tensor_node(const Node& node, std::span<const Node> srcs) {
 }
 
 std::vector<std::string> verify_graph(std::span<const Node> outputs) {
-  std::vector<std::string> findings;
   if (std::ranges::find(outputs, Node()) != outputs.end()) return {"an output is null"};
-  const std::vector<Node> order = topological_order(outputs);
-  for (size_t i = 0; i < order.size(); ++i) {
-    const Node& node = order[i];
+  return verify_nodes(topological_order(outputs));
+}
+
+std::vector<std::string> verify_nodes(std::span<const Node> nodes) {
+  std::vector<std::string> findings;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const Node& node = nodes[i];
     const std::string where = concat("node ", i, " (", op_name(node.op()), "): ");
     try {
       const Node rebuilt = rebuild_tensor_node(node, node.srcs());

@@ -6,6 +6,8 @@
 #include <unordered_set>
 
 #include "tenon/base/error.h"
+#include "tenon/base/settings.h"
+#include "tenon/base/text.h"
 #include "tenon/rules/fold.h"
 #include "tenon/schedule/choose_stores.h"
 #include "tenon/schedule/lower_movement.h"
@@ -36,6 +38,12 @@ std::vector<Node> order_to_given(std::span<const Node> outputs,
   return order;
 }
 
+void check_nodes(std::span<const Node> nodes) {
+  const std::vector<std::string> findings = verify_nodes(nodes);
+  TENON_CHECK(findings.empty(), ErrorCode::kInternal, "schedule: the graph breaks ",
+              findings.size(), " rules of its level\n  ", join(findings, "\n  "));
+}
+
 // The bits that a kernel writes everywhere, if its value folds to a constant.
 std::optional<uint64_t> written_constant(const Kernel& kernel) {
   if (kernel.body.size() != 1 || kernel.buffers.size() != 1) return std::nullopt;
@@ -54,6 +62,7 @@ class Scheduler {
       return node.op() == Op::kBuffer || (options_.is_known && options_.is_known(node));
     };
     const std::vector<Node> order = order_to_given(outputs, is_given);
+    if (setting_bool(Setting::kVerifyIr)) check_nodes(order);
     const StoreChoice stored = choose_stores(order, outputs, is_given, options_.max_local_bytes);
     const std::function<bool(const Node&)> is_stored = [&](const Node& node) {
       return is_given(node) || stored.has(node);

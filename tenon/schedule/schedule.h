@@ -53,7 +53,8 @@ struct ScheduleOptions {
 };
 
 /// Orders the kernels that compute `outputs`. Every call's inputs are given or written by an
-/// earlier call. Zero-size values get a buffer and no call.
+/// earlier call. Zero-size values get a buffer and no call. Throws kInternal, where TENON_VERIFY_IR
+/// is on, if a node that it has to look at is not sound (verify_graph).
 Schedule schedule_graph(std::span<const Node> outputs, const ScheduleOptions& options);
 
 }  // namespace tenon
