@@ -1,7 +1,9 @@
-// Keeps docs/tour.md and README.md true: their dumps are what the command prints, their code
-// compiles and gives the graphs of examples/. A block is a comment, `<!-- tenon ARGUMENTS -->`,
-// `<!-- code NAME -->` (of this file), `<!-- file PATH -->` or `<!-- run PROGRAM -->`, and the
-// fenced text after it. TENON_UPDATE_GOLDEN=1 writes the page anew. SPDX-License-Identifier: MIT
+// Keeps docs/tour.md, docs/ir.md and README.md true: their dumps are what the command prints, their
+// code compiles and gives the graphs of examples/. A block is a comment, `<!-- tenon ARGUMENTS
+// -->`,
+// `<!-- code NAME -->` (of this file), `<!-- text NAME -->` (made by this file), `<!-- file PATH
+// -->` or `<!-- run PROGRAM -->`, and the fenced text after it. TENON_UPDATE_GOLDEN=1 writes the
+// page anew. SPDX-License-Identifier: MIT
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +15,12 @@
 #include "tenon/base/file.h"
 #include "tenon/base/settings.h"
 #include "tenon/base/text.h"
+#include "tenon/codegen/build_nest.h"
+#include "tenon/codegen/choose_plan.h"
+#include "tenon/codegen/plan_text.h"
 #include "tenon/ir/graph_text.h"
+#include "tenon/ir/kernel_text.h"
+#include "tenon/schedule/schedule.h"
 #include "tenon/tensor/tensor.h"
 #include "tests/cli/run_tenon.h"
 
@@ -26,6 +33,7 @@ using testing::TempFolder;
 using testing::TenonResult;
 
 constexpr const char* kPage = TENON_SOURCE_DIR "/docs/tour.md";
+constexpr const char* kIrPage = TENON_SOURCE_DIR "/docs/ir.md";
 constexpr const char* kReadme = TENON_SOURCE_DIR "/README.md";
 
 /// The page with the text of each block that `make` has an answer for replaced by it.
@@ -39,7 +47,9 @@ std::string with_blocks(const std::string& page,
     const std::string line = page.substr(at + 1, end_of_line - at - 1);
     const std::string block = line.substr(5, line.size() - 9);  // between "<!-- " and " -->"
     const std::string word = block.substr(0, block.find(' '));
-    if (word != "tenon" && word != "code" && word != "file" && word != "run") continue;
+    if (word != "tenon" && word != "code" && word != "text" && word != "file" && word != "run") {
+      continue;
+    }
     const size_t begin = page.find('\n', end_of_line + 1) + 1;  // after ```cpp
     const size_t end = page.find(kFence, begin);
     EXPECT_TRUE(line.ends_with(" -->") && page.substr(end_of_line + 1, 3) == "```" &&
@@ -215,6 +225,44 @@ TEST(Readme, ProgramAndDumpsAreTheRealOnes) {
                       }),
           kReadme);
   EXPECT_EQ(num_blocks, 3);
+}
+
+// The one kernel of a (m,k) @ b (k,n), with what `finish` makes of the product.
+Kernel product_kernel(int64_t m, int64_t n, int64_t k, Tensor (*finish)(const Tensor&)) {
+  const Tensor a = Tensor::from_data(std::vector<float>(static_cast<size_t>(m * k)), {m, k});
+  const Tensor b = Tensor::from_data(std::vector<float>(static_cast<size_t>(k * n)), {k, n});
+  const Node outputs[] = {finish(a.matmul(b)).node()};
+  return schedule_graph(outputs, {}).calls.at(0).kernel;
+}
+
+std::string page_text(const std::string& name) {
+  if (name == "kernel") {
+    return to_text(product_kernel(2, 3, 4, [](const Tensor& x) { return x.relu(); }));
+  }
+  EXPECT_EQ(name, "plan");
+  // The page names what of a Target this Plan depends on.
+  Target target;
+  target.arithmetic.add(DType::kF32);
+  target.max_vector_bytes = 64;
+  target.max_local_bytes = 4 << 20;
+  target.max_arguments = 64;
+  target.threads = 2;
+  const Kernel kernel =
+      split_root(product_kernel(1024, 1024, 1024, [](const Tensor& x) { return x; }));
+  return to_text(choose_plan(kernel, target), kernel);
+}
+
+TEST(IrPage, KernelAndPlanAreTheRealOnes) {
+  const std::string page = read_file(kIrPage);
+  int num_blocks = 0;
+  compare(page,
+          with_blocks(page,
+                      [&](const std::string& block) -> std::optional<std::string> {
+                        ++num_blocks;
+                        return page_text(block.substr(5));
+                      }),
+          kIrPage);
+  EXPECT_EQ(num_blocks, 2);
 }
 
 }  // namespace
