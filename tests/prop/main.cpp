@@ -2,7 +2,7 @@
 // found.
 //   tenon_prop --count 2000            the property on every device that computes
 //   tenon_prop --seed 17 | FILE.tg...  one random graph; graphs from files
-//   tenon_prop --hunt all|NAME,...     plants each fault, in a process of its own
+//   tenon_prop --hunt all|NAME,...     plants each fault, in a process of its own for each device
 //   tenon_prop --fault NAME --seed 17  plants it and shows what is reported
 //   tenon_prop --same-text             two processes make the same texts
 // The setting TENON_SEED chooses other graphs. SPDX-License-Identifier: MIT
@@ -92,15 +92,16 @@ bool run_on(const std::string& name, const Arguments& arguments) {
 bool run(const Arguments& arguments) {
   const std::vector<std::string> names = device_names(arguments);
   TENON_CHECK(!names.empty(), ErrorCode::kNotFound, "no device here computes");
-  if (!arguments.hunt.empty()) {
-    return hunt_in_processes(wanted_faults(arguments.hunt), names[0], arguments.run);
-  }
+  const auto is_right_on = [&](const std::string& name) {
+    if (!arguments.hunt.empty()) {
+      return hunt_in_processes(wanted_faults(arguments.hunt), name, arguments.run);
+    }
+    return arguments.same_text ? have_processes_same_text(name, arguments.run)
+                               : run_on(name, arguments);
+  };
   bool is_good = true;
-  for (const std::string& name : names) {
-    const bool is_right = arguments.same_text ? have_processes_same_text(name, arguments.run)
-                                              : run_on(name, arguments);
-    is_good = is_right && is_good;
-  }
+  for (const std::string& name : names)
+    is_good = is_right_on(name) && is_good;
   return is_good;
 }
 

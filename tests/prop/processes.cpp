@@ -86,7 +86,7 @@ bool hunt_in_processes(const std::vector<PlantedFaultInfo>& faults, const std::s
   for (std::thread& thread : threads)
     thread.join();
   const int found = static_cast<int>(faults.size()) - survivors;
-  std::cout << concat("planted ", faults.size(), " faults, found ", found, " within ",
+  std::cout << concat(device, ": planted ", faults.size(), " faults, found ", found, " within ",
                       options.count, " graphs: ", wrong_values.load(), " by a wrong value, ",
                       crashes.load(), " by a crash, ", found - wrong_values - crashes,
                       " by an error\n");
