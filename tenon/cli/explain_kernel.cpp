@@ -89,7 +89,6 @@ void explain_kernel(const Kernel& kernel, const std::string& name, const EngineD
   CodegenOptions options;
   options.on_kernel = [&](std::string_view pass, const Kernel& after) {
     log.add(pass, to_text(after));
-    if (pass == "schedule") log.add("split_root", to_text(split));
   };
   options.on_linear = [&](std::string_view pass, const LinearProgram& after) {
     log.add(pass, to_text(after));

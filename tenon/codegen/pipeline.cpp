@@ -44,6 +44,7 @@ class Pipeline {
                 "' is a nest already; give a kernel");
     after("schedule", kernel, KernelStage::kComps);
     const Kernel split = split_root(kernel);
+    after("split_root", split, KernelStage::kComps);
     const Plan plan = plan_for(split);
     if (const auto reason = check_plan(split, plan, target_)) {
       fail(ErrorCode::kUnsupported, "lower_kernel: the plan for '", kernel.name,
