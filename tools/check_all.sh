@@ -8,7 +8,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 export TENON_CACHE_DIR="$PWD/build/check-cache"  # not the user's
 
-steps=(lint format dev release clang asan tsan renderers older_cpus bench prop graphs sweeps fuzz size)
+steps=(lint format dev release clang asan tsan renderers order older_cpus bench prop graphs sweeps fuzz size)
 jobs=$(nproc)
 
 # Configures, builds and tests a preset; further words go to ctest.
@@ -34,13 +34,30 @@ step_clang() {
     ctest --test-dir build/clang --output-on-failure --parallel "$jobs"
 }
 
-# The tests of values on the renderer that is not the default.
+# The tests of values, the reported faults and the digits on the renderer that is not the default.
 step_renderers() {
   local test
   cmake --preset release && cmake --build --preset release || return 1
+  local -x DEV=CPU:CLANG TENON_VERIFY_IR=1
   for test in engine/engine_test tensor/tensor_test webnn/webnn_test tir/tir_test \
     conform/special_values_test; do
-    DEV=CPU:CLANG TENON_VERIFY_IR=1 "build/release/tests/$test" --gtest_brief=1 || return 1
+    "build/release/tests/$test" --gtest_brief=1 || return 1
+  done
+  build/release/tenon_cases tests/cases/reported_faults.json --buffer --const \
+    --baseline tests/cases/baseline.txt >build/cases.log || { cat build/cases.log; return 1; }
+  build/release/tenon run digits --check
+}
+
+# Each test program as one process, in five orders: tests must not lean on each other. CTest gives
+# each test its own process, so this step alone sees it.
+step_order() {
+  local test seed
+  cmake --preset release && cmake --build --preset release || return 1
+  for test in build/release/tests/*/*_test build/release/tests/*/*/*_test; do
+    for seed in 1 2 3 4 5; do
+      TENON_VERIFY_IR=1 "$test" --gtest_shuffle --gtest_random_seed=$seed --gtest_brief=1 \
+        >build/order.log 2>&1 || { echo "$test, seed $seed:"; cat build/order.log; return 1; }
+    done
   done
 }
 

@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "tenon/base/settings.h"
+#include "tenon/engine/backend.h"
 #include "tenon/engine/engine_device.h"
 #include "tenon/engine/memory_checks.h"
 #include "tenon/ir/tensor_ops.h"
@@ -62,6 +64,16 @@ inline int64_t used_bytes_of(Device& device) {
 /// An empty cache folder of its own, poisoned outputs and guards around every buffer.
 class EngineTest : public ::testing::Test {
  protected:
+  /// A device of its own, that has loaded nothing.
+  static std::unique_ptr<EngineDevice> make_device(size_t max_programs = kMaxLoadedPrograms,
+                                                   const char* name = "CPU") {
+    EngineDevice& model = engine_device(Device::get(name));
+    return std::make_unique<EngineDevice>("fresh", 99, model.renderer(), model.target(),
+                                          model.renderer().make_compiler(model.target()),
+                                          find_backend("CPU")->open(0, model.target()),
+                                          max_programs);
+  }
+
   TempFolder folder_;
   ScopedSetting cache_dir_{Setting::kCacheDir, folder_ / "cache"};
   ScopedMemoryChecks checks_;

@@ -24,18 +24,7 @@ using testing::buffer_of;
 using testing::EngineTest;
 using testing::values_of;
 
-class Programs : public EngineTest {
- protected:
-  /// A device of its own, that has loaded nothing.
-  std::unique_ptr<EngineDevice> make_device(size_t max_programs = kMaxLoadedPrograms,
-                                            const char* name = "CPU") {
-    EngineDevice& model = engine_device(Device::get(name));
-    return std::make_unique<EngineDevice>("fresh", 99, model.renderer(), model.target(),
-                                          model.renderer().make_compiler(model.target()),
-                                          find_backend("CPU")->open(0, model.target()),
-                                          max_programs);
-  }
-};
+class Programs : public EngineTest {};
 
 /// x + y over `sizes` elements, one kernel for each size.
 Schedule schedule_of(Device& device, const std::vector<int64_t>& sizes) {
