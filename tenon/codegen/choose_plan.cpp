@@ -13,13 +13,6 @@
 namespace tenon {
 namespace {
 
-bool reads(const Comp& comp, int buffer) {
-  for (const Node& node : topological_order(std::span(&comp.value, 1))) {
-    if (node.op() == Op::kLoad && load_parts(node).buffer == buffer) return true;
-  }
-  return false;
-}
-
 class Chooser {
  public:
   Chooser(const Kernel& kernel, const Target& target) : kernel_(kernel), target_(target) {
@@ -31,7 +24,7 @@ class Chooser {
     if (target_.max_vector_bytes > 0) {
       if (walks_.size() == 1) {
         if (auto plan = accepted(stream())) return *plan;
-      } else if (walks_.size() == 2 && reads(*walks_[1].comp, walks_[0].comp->dst)) {
+      } else if (walks_.size() == 2 && is_read(walks_[1], walks_[0].comp->dst)) {
         if (auto plan = accepted(tile())) return *plan;
         if (auto plan = accepted(dot())) return *plan;
       }

@@ -5,15 +5,12 @@
 #include <unordered_set>
 
 #include "tenon/base/planted_fault.h"
+#include "tenon/rules/fold.h"
 #include "tenon/rules/rewrite.h"
 #include "tenon/rules/simplify_index.h"
 
 namespace tenon {
 namespace {
-
-bool is_constant(const Node& node, bool value) {
-  return is_const(node) && (const_bits(node) != 0) == value;
-}
 
 // True for expressions that simplify_index understands: idx, and conditions made of idx only.
 bool is_index_condition(const Node& node) {
@@ -29,9 +26,9 @@ Node simplify_load(const Node& node) {
     index.push_back(simplify_index(part));
   if (!parts.gated) return make_load(parts.buffer, node.dtype(), index);
   const Node gate = simplify_index(parts.gate);
-  const bool is_always = is_constant(gate, true) || is_planted(PlantedFault::kLoadGateDropped);
+  const bool is_always = is_true(gate) || is_planted(PlantedFault::kLoadGateDropped);
   if (is_always) return make_load(parts.buffer, node.dtype(), index);
-  if (is_constant(gate, false)) return parts.alt;
+  if (is_false(gate)) return parts.alt;
   return make_gated_load(parts.buffer, node.dtype(), index, gate, parts.alt);
 }
 
@@ -40,8 +37,8 @@ Node simplify_value(Rewriter& rewriter, const Node& value) {
     if (node.op() == Op::kLoad) return simplify_load(node);
     if (node.op() == Op::kWhere && is_index_condition(node.src(0))) {
       const Node condition = simplify_index(node.src(0));
-      if (is_constant(condition, true)) return node.src(1);
-      if (is_constant(condition, false)) return node.src(2);
+      if (is_true(condition)) return node.src(1);
+      if (is_false(condition)) return node.src(2);
       return make_expr(Op::kWhere, condition, node.src(1), node.src(2));
     }
     if (node.op() == Op::kCast && node.src(0).dtype() == DType::kIdx) {
@@ -82,8 +79,8 @@ class GuardPlacer {
   // NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
   void place_branch(const If& branch, Body& result) {
     const Node condition = simplify_index(branch.condition);
-    if (is_constant(condition, true) || is_constant(condition, false)) {
-      Body taken = place(is_constant(condition, true) ? branch.then_body : branch.else_body);
+    if (is_true(condition) || is_false(condition)) {
+      Body taken = place(is_true(condition) ? branch.then_body : branch.else_body);
       for (Stmt& stmt : taken)
         result.push_back(std::move(stmt));
       return;
@@ -103,8 +100,8 @@ class GuardPlacer {
     Node hoisted;
     for (const Node& conjunct : source.guard) {
       const Node guard = simplify_index(conjunct);
-      if (is_constant(guard, true)) continue;
-      if (is_constant(guard, false)) return;
+      if (is_true(guard)) continue;
+      if (is_false(guard)) return;
       if (uses_any(guard, own_axes)) {
         comp.guard.push_back(guard);
       } else {

@@ -2,6 +2,7 @@
 
 #include "tenon/codegen/stage_copy.h"
 
+#include "tenon/base/integer.h"
 #include "tenon/base/text.h"
 #include "tenon/codegen/plan_rules.h"
 #include "tenon/rules/bounds.h"
@@ -48,7 +49,7 @@ class StageCopy {
   void open_dim(size_t dim, int64_t block, Role role) {
     const int64_t length = decl_.dims[dim];
     Node index = idx_const(0);
-    const int64_t count = (length + block - 1) / block;
+    const int64_t count = ceil_div(length, block);
     if (count > 1) {
       const Node axis = add_axis(dim, count);
       loops_.push_back({axis, Role::kSeq, 0});

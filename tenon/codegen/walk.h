@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "tenon/base/integer.h"
 #include "tenon/ir/kernel.h"
 #include "tenon/rules/access.h"
 #include "tenon/types/target.h"
@@ -21,13 +22,6 @@ inline constexpr int64_t kMinGroupBytes = 64 << 10;
 // Written bytes from which stores pass by the caches.
 inline constexpr int64_t kNonTemporalBytes = 32 << 20;
 inline constexpr int kVectorRegisters = 32;
-
-inline int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-inline int64_t round_up(int64_t a, int64_t b) {
-  return ceil_div(a, b) * b;
-}
 
 /// A comp with what its axes are and how it walks memory.
 struct Walk {

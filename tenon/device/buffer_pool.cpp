@@ -9,16 +9,13 @@
 #include <memory>
 
 #include "tenon/base/error.h"
+#include "tenon/base/integer.h"
 #include "tenon/base/text.h"
 
 namespace tenon {
 namespace {
 
 constexpr std::byte kGuardByte{0xc7};
-
-int64_t round_up(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 /// Position of the first byte that is not a guard's.
 std::optional<int64_t> first_change(std::span<const std::byte> zone) {
@@ -119,7 +116,7 @@ int64_t BufferPool::size_class(int64_t size_bytes) {
   const auto size = static_cast<uint64_t>(round_up(size_bytes, kBufferAlignBytes));
   const uint64_t step =
       std::max(std::bit_floor(size) / kSteps, static_cast<uint64_t>(kBufferAlignBytes));
-  return static_cast<int64_t>((size + step - 1) / step * step);
+  return static_cast<int64_t>(round_up(size, step));
 }
 
 Buffer BufferPool::allocate(int64_t size_bytes, int64_t guard_bytes) {

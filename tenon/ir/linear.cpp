@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "tenon/base/error.h"
+#include "tenon/base/integer.h"
 
 namespace tenon {
 
@@ -61,7 +62,7 @@ ScratchLayout layout_scratch(const LinearProgram& program) {
     const Inst& inst = program.insts[id];
     if (inst.op != Op::kAlloc || inst.type.scope != Scope::kGroup) continue;
     const int64_t align = std::max<int64_t>(effective_align(inst), 1);
-    const int64_t begin = (layout.size_bytes + align - 1) / align * align;
+    const int64_t begin = round_up(layout.size_bytes, align);
     layout.offsets[id] = begin;
     layout.size_bytes = begin + inst.imm * dtype_size_bytes(inst.type.dtype);
   }

@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "tenon/base/error.h"
+#include "tenon/base/hash.h"
 
 namespace tenon {
 
@@ -91,6 +92,7 @@ struct Shard {
 
 // Leaked on purpose: nodes in static objects may be dropped after any destructor of ours.
 std::array<Shard, kNumShards>& shards() {
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): leaked on purpose
   static auto* table = new std::array<Shard, kNumShards>;
   return *table;
 }
@@ -102,22 +104,17 @@ Shard& shard_of(uint64_t hash) {
 std::atomic<uint64_t> next_serial{1};  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 std::atomic<int64_t> live_nodes{0};    // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
-uint64_t mix(uint64_t hash, uint64_t word) {
-  hash ^= word + 0x9e3779b97f4a7c15U + (hash << 6) + (hash >> 2);
-  hash *= 0xff51afd7ed558ccdU;
-  return hash ^ (hash >> 32);
-}
-
 uint64_t hash_of(Op op, DType dtype, ShapeView shape, std::span<const Node> srcs,
                  std::span<const int64_t> attr, const Attachment* attachment) {
-  uint64_t hash = mix(static_cast<uint64_t>(op) << 8 | static_cast<uint64_t>(dtype), shape.size());
+  uint64_t hash =
+      hash_combine(static_cast<uint64_t>(op) << 8 | static_cast<uint64_t>(dtype), shape.size());
   for (int64_t dim : shape)
-    hash = mix(hash, static_cast<uint64_t>(dim));
+    hash = hash_combine(hash, static_cast<uint64_t>(dim));
   for (const Node& src : srcs)
-    hash = mix(hash, reinterpret_cast<uintptr_t>(src.id()));
+    hash = hash_combine(hash, reinterpret_cast<uintptr_t>(src.id()));
   for (int64_t value : attr)
-    hash = mix(hash, static_cast<uint64_t>(value));
-  return mix(hash, reinterpret_cast<uintptr_t>(attachment));
+    hash = hash_combine(hash, static_cast<uint64_t>(value));
+  return hash_combine(hash, reinterpret_cast<uintptr_t>(attachment));
 }
 
 // Drops one count. Only the thread that takes the last count, under the shard's lock, removes the

@@ -34,15 +34,6 @@ bool is_all_ones(const Node& node) {
   return is_const(node) && !is_float(node.dtype()) && is_value(node) &&
          const_bits(node) == canonical_bits(node.dtype(), ~uint64_t{0});
 }
-bool is_true(const Node& node) {
-  return node.dtype() == DType::kBool && is_one_int(node);
-}
-bool is_false(const Node& node) {
-  return node.dtype() == DType::kBool && is_zero_int(node);
-}
-Node bool_const(bool value) {
-  return bits_const(DType::kBool, value ? 1 : 0);
-}
 
 // The dtype that an op works on.
 DType operand_dtype(const Node& node) {
@@ -407,6 +398,18 @@ Node Folder::run(const Node& root) {
 
 Node fold_expr(const Node& root) {
   return Folder().run(root);
+}
+
+Node bool_const(bool value) {
+  return bits_const(DType::kBool, value ? 1 : 0);
+}
+
+bool is_true(const Node& node) {
+  return node.dtype() == DType::kBool && is_one_int(node);
+}
+
+bool is_false(const Node& node) {
+  return node.dtype() == DType::kBool && is_zero_int(node);
 }
 
 }  // namespace tenon

@@ -42,4 +42,9 @@ class Folder {
 /// One-off form.
 Node fold_expr(const Node& root);
 
+/// Constants of dtype bool.
+Node bool_const(bool value);
+bool is_true(const Node& node);
+bool is_false(const Node& node);
+
 }  // namespace tenon

@@ -6,6 +6,7 @@
 
 #include "tenon/base/error.h"
 #include "tenon/ir/kernel.h"
+#include "tenon/rules/fold.h"
 #include "tenon/rules/simplify_rules.h"
 
 namespace tenon {
@@ -16,17 +17,6 @@ constexpr size_t kMaxConjuncts = 64;
 
 bool is_idx_compare(const Node& node) {
   return op_info(node.op()).rule == DTypeRule::kCompare && node.src(0).dtype() == DType::kIdx;
-}
-
-Node bool_const(bool value) {
-  return bits_const(DType::kBool, value ? 1 : 0);
-}
-
-bool is_true(const Node& node) {
-  return is_const(node) && node.dtype() == DType::kBool && const_bits(node) == 1;
-}
-bool is_false(const Node& node) {
-  return is_const(node) && node.dtype() == DType::kBool && const_bits(node) == 0;
 }
 
 std::optional<AffineForm> difference_of(const Node& node, IndexSimplifier& simplifier) {

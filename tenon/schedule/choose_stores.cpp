@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "tenon/base/error.h"
+#include "tenon/base/hash.h"
+#include "tenon/base/integer.h"
 #include "tenon/base/planted_fault.h"
 #include "tenon/base/text.h"
 #include "tenon/ir/tensor_ops.h"
@@ -58,19 +60,14 @@ struct Context {
 
 using Contexts = std::vector<Context>;
 
-uint64_t mix(uint64_t hash, uint64_t value) {
-  hash ^= value + 0x9e3779b97f4a7c15U + (hash << 6) + (hash >> 2);
-  return hash * 0xff51afd7ed558ccdU;
-}
-
 uint64_t view_hash(uint64_t outer, const Node& movement) {
-  uint64_t hash = mix(outer, static_cast<uint64_t>(movement.op()) + 1);
+  uint64_t hash = hash_combine(outer, static_cast<uint64_t>(movement.op()) + 1);
   for (int64_t dim : movement.shape())
-    hash = mix(hash, static_cast<uint64_t>(dim));
+    hash = hash_combine(hash, static_cast<uint64_t>(dim));
   for (int64_t dim : movement.src(0).shape())
-    hash = mix(hash, static_cast<uint64_t>(dim));
+    hash = hash_combine(hash, static_cast<uint64_t>(dim));
   for (int64_t value : movement.attr())
-    hash = mix(hash, static_cast<uint64_t>(value));
+    hash = hash_combine(hash, static_cast<uint64_t>(value));
   return hash;
 }
 
@@ -79,7 +76,7 @@ int64_t repeats_of(const Node& movement) {
   const int64_t source = std::max<int64_t>(num_elements(movement.src(0).shape()), 1);
   const int64_t result = num_elements(movement.shape());
   if (movement.op() != Op::kExpand && movement.op() != Op::kWindow) return 1;
-  return std::max<int64_t>(1, (result + source - 1) / source);
+  return std::max<int64_t>(1, ceil_div(result, source));
 }
 
 // Dims are matched in groups with equal products, as lower_movement does; where a group mixes
@@ -104,7 +101,8 @@ Labels reshaped_labels(const Labels& labels, ShapeView from, ShapeView to) {
       do {
         if (product_i <= product_j) {
           mixed.axes |= labels[i].axes;
-          mixed.index = mix(mix(mixed.index, labels[i].index), static_cast<uint64_t>(from[i]));
+          mixed.index = hash_combine(hash_combine(mixed.index, labels[i].index),
+                                     static_cast<uint64_t>(from[i]));
           product_i *= from[i++];
         } else {
           product_j *= to[j++];
@@ -113,8 +111,8 @@ Labels reshaped_labels(const Labels& labels, ShapeView from, ShapeView to) {
       int64_t stride = product_j;
       for (size_t dim = first_j; dim < j; ++dim) {
         stride /= to[dim];
-        const uint64_t part = mix(mixed.index, static_cast<uint64_t>(stride));
-        result[dim] = {mixed.axes, mix(part, static_cast<uint64_t>(to[dim]))};
+        const uint64_t part = hash_combine(mixed.index, static_cast<uint64_t>(stride));
+        result[dim] = {mixed.axes, hash_combine(part, static_cast<uint64_t>(to[dim]))};
       }
     }
   }
@@ -129,7 +127,7 @@ Labels source_labels(const Labels& labels, const Node& node) {
   Labels result(source.size(), kAnywhere);
   for (size_t axis = 0; axis < source.size(); ++axis) {
     const auto moved = [&](const Label& label, int64_t by) {
-      return Label{label.axes, mix(label.index, static_cast<uint64_t>(by) + 1)};
+      return Label{label.axes, hash_combine(label.index, static_cast<uint64_t>(by) + 1)};
     };
     if (source[axis] == 1) {
       result[axis] = kAtZero;
@@ -314,7 +312,7 @@ class Chooser {
     if (user.op() == Op::kReduce) {
       context.in_reduction = true;
       context.is_one_to_one = false;
-      context.view = mix(view_hash(context.view, user), 1);
+      context.view = hash_combine(view_hash(context.view, user), 1);
       context.labels = source_labels(context.labels, user);
     } else if (is_movement(user.op())) {
       context.view = view_hash(context.view, user);

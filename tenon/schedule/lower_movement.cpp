@@ -13,6 +13,7 @@
 #include "tenon/base/text.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/tensor_ops.h"
+#include "tenon/rules/fold.h"
 #include "tenon/rules/simplify_index.h"
 
 namespace tenon {
@@ -119,10 +120,6 @@ Index window_index(Index index, const Node& node) {
   return index;
 }
 
-bool is_constant(const Node& condition, bool value) {
-  return condition && is_const(condition) && (const_bits(condition) != 0) == value;
-}
-
 // Returns the view of the padded source and, in `inside`, the condition under which it is read
 // (null: always). A gate that is the constant false: no element is read.
 View pad_view(const View& view, const Node& node, Node& inside) {
@@ -143,7 +140,7 @@ View pad_view(const View& view, const Node& node, Node& inside) {
     if (after != 0) inside = both(inside, make_expr(Op::kLt, index, idx_const(end)));
   }
   if (inside) inside = simplify_index(inside);
-  if (is_constant(inside, true)) inside = Node();
+  if (inside && is_true(inside)) inside = Node();
   result.gate = both(view.gate, inside);
   if (result.gate) result.gate = simplify_index(result.gate);
   return result;
@@ -350,7 +347,7 @@ class Lowering {
     if (node.op() == Op::kReduce) return {{node.src(0), open_reduction(task)}};
     if (node.op() == Op::kPad) {
       View source = pad_view(task.view, node, task.inside);
-      task.is_fill_only = is_constant(source.gate, false);
+      task.is_fill_only = source.gate && is_false(source.gate);
       if (task.is_fill_only) return {};
       return {{node.src(0), std::move(source)}};
     }

@@ -6,16 +6,13 @@
 #include <limits>
 
 #include "tenon/base/error.h"
+#include "tenon/base/integer.h"
 #include "tenon/base/text.h"
 
 namespace tenon {
 namespace {
 
 constexpr uint64_t kAddressBytes = 8;
-
-uint64_t round_up(uint64_t value, uint64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 std::string where(const Argument& argument, size_t number) {
   return concat("argument ", number, " '", argument.name, "'");

@@ -23,14 +23,11 @@
 #include "tenon/backend/cpu/thread_pool.h"
 #include "tenon/base/error.h"
 #include "tenon/base/hash.h"
+#include "tenon/base/integer.h"
 #include "tenon/base/text.h"
 
 namespace tenon::cpu {
 namespace {
-
-int64_t round_up(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 int64_t physical_bytes() {
   const int64_t bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);

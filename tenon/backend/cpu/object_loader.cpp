@@ -25,6 +25,7 @@
 #include "tenon/backend/cpu/sanitizer.h"
 #include "tenon/backend/cpu/sanitizer_report.h"
 #include "tenon/base/error.h"
+#include "tenon/base/integer.h"
 
 namespace tenon::cpu {
 
@@ -56,10 +57,6 @@ constexpr uint64_t kMaxImageBytes = uint64_t{1}
                                     << 30;  // keeps every PC32 inside the image in reach
 constexpr uint64_t kStubBytes = 16;
 
-uint64_t round_up(uint64_t value, uint64_t alignment) {
-  return (value + alignment - 1) / alignment * alignment;
-}
-
 /// Loaded images by start address. Leaked on purpose: objects may be unloaded by destructors of
 /// static objects in any order.
 struct ImageTable {
@@ -68,6 +65,7 @@ struct ImageTable {
 };
 
 ImageTable& image_table() {
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): leaked on purpose
   static auto* table = new ImageTable;
   return *table;
 }
