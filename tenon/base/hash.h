@@ -21,6 +21,7 @@ namespace tenon {
 struct Hash128 {
   uint64_t low = 0;
   uint64_t high = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): it takes the 0 of the comparison for a pointer
   friend auto operator<=>(const Hash128&, const Hash128&) = default;
 };
 

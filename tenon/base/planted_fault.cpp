@@ -14,6 +14,7 @@ constexpr PlantedFaultInfo kTable[] = {
 }  // namespace
 
 namespace detail {
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): tests switch it
 std::atomic<PlantedFault> planted_fault = PlantedFault::kNone;
 }  // namespace detail
 

@@ -32,6 +32,7 @@ std::span<const PlantedFaultInfo> planted_fault_table();
 std::optional<PlantedFault> parse_planted_fault(std::string_view name);
 
 namespace detail {
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): tests switch it
 extern std::atomic<PlantedFault> planted_fault;
 }  // namespace detail
 

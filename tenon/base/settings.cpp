@@ -56,6 +56,7 @@ struct Store {
 
 // Leaked on purpose: settings are read by destructors of statics too.
 Store& store() {
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): leaked on purpose
   static Store* const instance = new Store;
   return *instance;
 }

@@ -20,7 +20,7 @@ constexpr int64_t kNumFilters = 16;
 /// The array of that name; dims of -1 may have any size.
 ArrayView array_of(const SafetensorsFile& file, const std::string& path, std::string_view name,
                    DType dtype, const Shape& shape) {
-  const ArrayView array = file.get(name);
+  ArrayView array = file.get(name);
   bool is_right = array.dtype == dtype && array.shape.size() == shape.size();
   for (size_t axis = 0; is_right && axis < shape.size(); ++axis)
     is_right = shape[axis] < 0 || shape[axis] == array.shape[axis];

@@ -40,7 +40,7 @@ class PlacedExprs {
 
   Node run(const Node& expr) {
     return rewriter_.run(expr, [this](const Node& rebuilt, const Node& original) {
-      return rewrite(rebuilt, original, comp_.exprs);
+      return rewrite<true>(rebuilt, original);
     });
   }
 
@@ -52,8 +52,12 @@ class PlacedExprs {
   }
 
  private:
-  Node rewrite(const Node& rebuilt, const Node& original, const std::vector<Node>& values) {
-    if (original.op() == Op::kAxis) return axis_value(original, values);
+  // Inside of a clamped index everything is clamped already: `kClamps` is false there.
+  template <bool kClamps>
+  Node rewrite(const Node& rebuilt, const Node& original) {
+    if (original.op() == Op::kAxis) {
+      return axis_value(original, kClamps ? comp_.exprs : comp_.clamped);
+    }
     if (original.op() != Op::kLoad) return rebuilt;
     const LoadParts parts = load_parts(rebuilt);
     if (const StorageBox* const storage = storage_of(parts.buffer)) {
@@ -71,14 +75,13 @@ class PlacedExprs {
         gate = conjunction(gate, comp_.guards[i]);
       }
     }
-    // Inside of a clamped index everything is clamped already.
-    is_clamped = is_clamped && &values != &comp_.clamped;
-    for (size_t dim = 0; is_clamped && dim < index.size(); ++dim)
-      index[dim] = clamped(source.index[dim]);
-    if (parts.gated) {
-      const Node own = is_clamped ? clamped(source.gate) : parts.gate;
-      gate = gate ? conjunction(own, gate) : own;
+    Node own = parts.gate;
+    if constexpr (kClamps) {
+      for (size_t dim = 0; is_clamped && dim < index.size(); ++dim)
+        index[dim] = clamped(source.index[dim]);
+      if (is_clamped && parts.gated) own = clamped(source.gate);
     }
+    if (parts.gated) gate = gate ? conjunction(own, gate) : own;
     if (!gate) return make_load(parts.buffer, rebuilt.dtype(), index);
     const Node alt = parts.gated ? parts.alt : bits_const(rebuilt.dtype(), 0);
     return make_gated_load(parts.buffer, rebuilt.dtype(), index, gate, alt);
@@ -104,7 +107,7 @@ class PlacedExprs {
 
   Node clamped(const Node& index) {
     return clamped_.run(index, [this](const Node& rebuilt, const Node& original) {
-      return rewrite(rebuilt, original, comp_.clamped);
+      return rewrite<false>(rebuilt, original);
     });
   }
 
@@ -455,6 +458,7 @@ class NestBuilder {
     return condition;
   }
 
+  // NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
   void close_acc(const PlacedComp& comp, Body& body) {
     if (comp.partials) {
       Combine fold;

@@ -249,6 +249,7 @@ class Emitter {
       regs_.set(keys[i], values[i]);
   }
 
+  // NOLINTBEGIN(misc-no-recursion): statement depth is at most 64, a Comp has few seq axes
   template <class Emit>
   void emit_loop(const Node& axis, const Node& extent, const std::vector<RegKey>& carried,
                  Emit&& emit) {
@@ -272,19 +273,18 @@ class Emitter {
     set_values(carried, builder_.end_for(opened, yielded));
   }
 
-  // NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
   void emit_for(const For& loop) {
     emit_loop(loop.axis.axis, loop.extent, regs_.written_in(loop.body),
               [&] { emit_body(loop.body); });
   }
 
   // The seq axes of a Comp, outer to inner, around what `emit` emits.
-  // NOLINTNEXTLINE(misc-no-recursion): as deep as a Comp has seq axes
   void emit_loops(std::span<const AxisUse> axes, const std::vector<RegKey>& carried,
                   const std::function<void()>& emit) {
     if (axes.empty()) return emit();
     emit_loop(axes[0].axis, {}, carried, [&] { emit_loops(axes.subspan(1), carried, emit); });
   }
+  // NOLINTEND(misc-no-recursion)
 
   // NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
   void emit_if(const If& branch) {

@@ -20,6 +20,7 @@ namespace tenon {
 struct RegKey {
   int buffer = 0;
   int64_t first = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): it takes the 0 of the comparison for a pointer
   friend auto operator<=>(const RegKey&, const RegKey&) = default;
 };
 

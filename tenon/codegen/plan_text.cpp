@@ -18,8 +18,8 @@ constexpr std::pair<Tail, std::string_view> kTails[] = {{Tail::kPeel, "peel"},
 constexpr std::pair<How, std::string_view> kHows[] = {
     {How::kRoot, "root"}, {How::kBefore, "before"}, {How::kAfter, "after"}};
 
-template <class T, size_t N>
-std::string_view word_of(const std::pair<T, std::string_view> (&table)[N], T value) {
+template <class T, size_t kSize>
+std::string_view word_of(const std::pair<T, std::string_view> (&table)[kSize], T value) {
   for (const auto& [known, word] : table) {
     if (known == value) return word;
   }
@@ -120,8 +120,8 @@ class Words {
   [[noreturn]] void error(const std::string& what) const {
     fail(ErrorCode::kInvalidArgument, source_name_, ":", number_, ": ", what);
   }
-  template <class T, size_t N>
-  std::optional<T> one_of(const std::pair<T, std::string_view> (&table)[N]) {
+  template <class T, size_t kSize>
+  std::optional<T> one_of(const std::pair<T, std::string_view> (&table)[kSize]) {
     for (const auto& [value, word] : table) {
       if (take_if(word)) return value;
     }

@@ -105,6 +105,7 @@ class Evaluation {
     find_needed();
   }
 
+  // NOLINTNEXTLINE(misc-no-recursion): blocks of blocks, at most one for each axis
   std::vector<OracleNode> run() {
     values_.resize(order_.size());
     for (size_t i = 0; i < order_.size(); ++i) {
@@ -151,6 +152,7 @@ class Evaluation {
     return found == known_.end() ? values_[i] : *found->second;
   }
 
+  // NOLINTNEXTLINE(misc-no-recursion): blocks of blocks, at most one for each axis
   OracleNode evaluate(size_t i) const {
     if (plans_[i]) return evaluate_in_blocks(order_[i], *plans_[i], reads_[i]);
     std::vector<const OracleNode*> srcs;
@@ -159,6 +161,7 @@ class Evaluation {
     return evaluate_node(order_[i], srcs, inputs_);
   }
 
+  // NOLINTNEXTLINE(misc-no-recursion): blocks of blocks, at most one for each axis
   OracleNode evaluate_in_blocks(const Node& node, const detail::BlockPlan& plan,
                                 const std::vector<size_t>& reads) const {
     std::vector<Node> stand_ins;

@@ -40,6 +40,7 @@ double decode_narrow(const FloatFormat& format, uint64_t bits) {
   const int top_code = (1 << format.exponent_bits) - 1;
   double magnitude = 0;
   if (code == top_code && !format.finite_only) {
+    // NOLINTNEXTLINE(bugprone-narrowing-conversions): a NaN of double is no narrower one
     magnitude = mantissa == 0 ? kInf : kNan;
   } else if (code == top_code && mantissa == (uint64_t{1} << format.mantissa_bits) - 1) {
     magnitude = kNan;

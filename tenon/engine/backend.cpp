@@ -23,6 +23,7 @@ struct Registry {
 
 Registry& registry() {
   // Leaked on purpose: devices may be asked for in destructors of static objects.
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): leaked on purpose
   static auto* const instance = new Registry;
   return *instance;
 }

@@ -36,6 +36,7 @@ struct DeviceTable {
 
 DeviceTable& table() {
   // Leaked on purpose: buffers in static objects refer to devices.
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): leaked on purpose
   static auto* const instance = new DeviceTable;
   return *instance;
 }

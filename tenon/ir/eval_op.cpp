@@ -201,9 +201,9 @@ ScalarBits sqrt(const Facts& t, Args x) {
   return detail::soft_sqrt(x[0], t.format);
 }
 
-template <RoundTo direction>
+template <RoundTo kDirection>
 ScalarBits round_to(const Facts& t, Args x) {
-  return detail::soft_round(x[0], direction, t.format);
+  return detail::soft_round(x[0], kDirection, t.format);
 }
 
 // --- bits, shifts, comparison, selection ---------------------------------------------------------
@@ -277,9 +277,9 @@ double sigmoid(double x) {
   return (x < 0 ? e : 1.0) / (1.0 + e);
 }
 
-template <double (*function)(double)>
+template <double (*kFunction)(double)>
 ScalarBits through_double(const Facts& t, Args x) {
-  return double_to_float(function(float_to_double(x[0], t.dtype)), t.dtype);
+  return double_to_float(kFunction(float_to_double(x[0], t.dtype)), t.dtype);
 }
 
 double exp2_of(double x) {

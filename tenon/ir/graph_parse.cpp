@@ -287,7 +287,7 @@ class GraphParser {
       if (i > 0) expect_sign(',');
       srcs.push_back(take_operand());
     }
-    const Node node = parse_attributes(*op, dtype, shape, srcs, begin);
+    Node node = parse_attributes(*op, dtype, shape, srcs, begin);
     const bool has_type = node.dtype() == dtype && std::ranges::equal(node.shape(), shape);
     if (!has_type) {
       fail_at(type_begin,

@@ -94,12 +94,14 @@ struct Comp {
 
 /// A sequential loop over one kSeq axis. `extent` (idx, of outer axes and scalars, never of lanes)
 /// may be smaller than the axis's own extent, which bounds it; it is never null.
+// NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
 struct For {
   AxisUse axis;
   Node extent;
   Body body;
 };
 
+// NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
 struct If {
   Node condition;  ///< bool, of idx comparisons
   Body then_body;
@@ -129,6 +131,7 @@ struct Combine {
 /// All lanes of the group arrive before any goes on.
 struct Barrier {};
 
+// NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
 struct Stmt {
   std::variant<Comp, For, If, Alloc, Combine, Barrier> node;
 };

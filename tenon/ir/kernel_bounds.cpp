@@ -143,22 +143,25 @@ Affine subtract(const Affine& a, const Affine& b) {
 void KernelBounds::add_condition(const Node& low, const Node& high, int64_t gap) {
   // low + gap <= high
   if (low.dtype() != DType::kIdx) return;
-  if (high.op() == Op::kMin) {  // below a minimum is below both
-    add_condition(low, high.src(0), gap);
-    add_condition(low, high.src(1), gap);
-    return;
+  std::vector<std::pair<Node, Node>> todo{{low, high}};
+  while (!todo.empty()) {
+    const auto [a, b] = std::move(todo.back());
+    todo.pop_back();
+    if (b.op() == Op::kMin) {  // below a minimum is below both
+      todo.emplace_back(a, b.src(1));
+      todo.emplace_back(a, b.src(0));
+    } else if (a.op() == Op::kMax) {
+      todo.emplace_back(a.src(1), b);
+      todo.emplace_back(a.src(0), b);
+    } else {
+      std::optional<Affine> form = affine_of(a);
+      const std::optional<Affine> other = affine_of(b);
+      if (!form || !other || !add_scaled(*form, *other, -1)) continue;
+      form->constant = add_bounds(form->constant, gap);
+      conditions_.push_back(std::move(*form));
+      memo_.clear();
+    }
   }
-  if (low.op() == Op::kMax) {
-    add_condition(low.src(0), high, gap);
-    add_condition(low.src(1), high, gap);
-    return;
-  }
-  std::optional<Affine> form = affine_of(low);
-  const std::optional<Affine> other = affine_of(high);
-  if (!form || !other || !add_scaled(*form, *other, -1)) return;
-  form->constant = add_bounds(form->constant, gap);
-  conditions_.push_back(std::move(*form));
-  memo_.clear();
 }
 
 void KernelBounds::assume_less(const Node& axis, const Node& extent) {

@@ -92,6 +92,7 @@ class Numbering {
     return memo_.at(expr.id());
   }
 
+  // NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
   void renumber_buffers(Body& body) const {
     for (Stmt& stmt : body) {
       if (auto* comp = std::get_if<Comp>(&stmt.node)) {

@@ -334,6 +334,7 @@ std::optional<size_t> KernelParser::find_over() const {
   return std::nullopt;
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
 Body KernelParser::parse_body(int depth) {
   if (depth > kMaxStmtDepth) {
     fail_here(concat("expected at most ", kMaxStmtDepth, " levels of statements, got more"));
@@ -345,6 +346,7 @@ Body KernelParser::parse_body(int depth) {
   return body;
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
 void KernelParser::parse_stmt(Body& body, int depth) {
   lets_.clear();
   std::vector<AxisUse> axes;
@@ -450,6 +452,7 @@ Comp KernelParser::parse_comp() {
   return comp;
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
 For KernelParser::parse_for(int depth) {
   expect("for");
   For loop;
@@ -461,6 +464,7 @@ For KernelParser::parse_for(int depth) {
   return loop;
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
 If KernelParser::parse_if(int depth) {
   expect("if");
   If branch;

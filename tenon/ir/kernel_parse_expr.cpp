@@ -53,7 +53,7 @@ Node KernelParser::parse_typed_expr() {
 // An index is idx, or an integer once indices have a width.
 Node KernelParser::parse_index_expr(std::string_view what) {
   const Value value = parse_infix(0, 0);
-  const Node node = typed_or_idx(value);
+  Node node = typed_or_idx(value);
   if (node.dtype() != DType::kIdx && !is_int(node.dtype())) {
     fail_token(value.offset, concat("expected ", what, " of dtype idx or an integer, got ",
                                     dtype_name(node.dtype())));
@@ -78,6 +78,7 @@ KernelParser::Value KernelParser::apply(Op op, std::vector<Value> values, size_t
   return {make_expr(op, srcs), {}, offset};
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): at most kMaxExprDepth deep
 KernelParser::Value KernelParser::parse_infix(int min_precedence, int depth) {
   if (depth > kMaxExprDepth) {
     fail_here(concat("expected at most ", kMaxExprDepth, " levels of nesting, got more"));
@@ -101,6 +102,7 @@ KernelParser::Value KernelParser::parse_infix(int min_precedence, int depth) {
   return left;
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): at most kMaxExprDepth deep
 KernelParser::Value KernelParser::parse_prefix(int depth) {
   const KernelToken token = peek();
   if (token.is("-")) {
@@ -162,6 +164,7 @@ std::optional<KernelParser::Value> KernelParser::parse_special_float(std::string
   return Value{typed(value, *dtype), {}, offset};
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): at most kMaxExprDepth deep
 KernelParser::Value KernelParser::parse_name(int depth, bool is_negative) {
   const KernelToken token = take();
   const std::string_view name = token.text;
@@ -187,6 +190,7 @@ KernelParser::Value KernelParser::parse_name(int depth, bool is_negative) {
   fail_expected("an expression");
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): at most kMaxExprDepth deep
 KernelParser::Value KernelParser::parse_call(std::string_view name, size_t offset, int depth) {
   expect("(");
   std::vector<Value> values;
@@ -224,6 +228,7 @@ KernelParser::Value KernelParser::parse_call(std::string_view name, size_t offse
 }
 
 // The index list of a load, with the gate inside the brackets: a[i,j if g else 0].
+// NOLINTNEXTLINE(misc-no-recursion): at most kMaxExprDepth deep
 KernelParser::Value KernelParser::parse_load(int buffer, int depth) {
   const size_t offset = peek().offset;
   expect("[");

@@ -319,11 +319,13 @@ class KernelPrinter {
       names_.axis(use.axis);
   }
 
+  // NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
   void print_body(const Body& body, int depth) {
     for (const Stmt& stmt : body)
       print_stmt(stmt, depth);
   }
 
+  // NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
   void print_stmt(const Stmt& stmt, int depth) {
     name_axes(stmt);
     const std::vector<std::string> texts = exprs(stmt, depth);
@@ -363,6 +365,7 @@ class KernelPrinter {
     return text;
   }
 
+  // NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
   void print_for(const For& loop, std::span<const std::string> texts, int depth) {
     std::string text = "for " + full_axis(loop.axis, Role::kSeq, 0);
     const bool is_whole = loop.extent == idx_const(axis_extent(loop.axis.axis));

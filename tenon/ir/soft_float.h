@@ -11,6 +11,7 @@
 
 namespace tenon::detail {
 
+// NOLINTNEXTLINE(readability-identifier-naming): as in <cstdint>
 using uint128_t = unsigned __int128;
 
 enum class FloatClass : uint8_t { kZero, kFinite, kInf, kNan };

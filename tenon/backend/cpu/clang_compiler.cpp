@@ -50,6 +50,7 @@ std::string version_text(const std::string& path, CompileCache* cache) {
     std::mutex mutex;
     std::map<std::string, std::string> versions;
   };
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): leaked on purpose
   static auto* const known =
       new Known;  // leaked on purpose: compiles may run in static destructors
   const std::optional<std::string> key = version_key(path);

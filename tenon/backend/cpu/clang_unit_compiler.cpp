@@ -20,6 +20,7 @@ namespace {
 /// As many compilers at once as there are cores, however many threads ask.
 std::counting_semaphore<>& compiler_slots() {
   // Leaked on purpose: threads may compile while the process ends.
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): leaked on purpose
   static auto* const slots = new std::counting_semaphore<>(num_available_cores());
   return *slots;
 }

@@ -92,6 +92,7 @@ const LlvmApi& api_of(const LlvmTool& llvm) {
     std::mutex mutex;
     std::map<std::string, std::unique_ptr<const LlvmApi>> by_path;
   };
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): leaked on purpose
   static auto* const opened = new Opened;  // leaked on purpose, as the library is
   const std::lock_guard lock(opened->mutex);
   std::unique_ptr<const LlvmApi>& api = opened->by_path[llvm.path];
@@ -214,7 +215,7 @@ class Compilation {
   }
 
   std::string take(char* message) const {
-    const std::string text = message == nullptr ? "no reason given" : message;
+    std::string text = message == nullptr ? "no reason given" : message;
     if (message != nullptr) api_.dispose_message(message);
     return text;
   }

@@ -318,6 +318,7 @@ void ThreadPool::run(int64_t groups, GroupBody body) {
 
 ThreadPool& ThreadPool::shared() {
   // Leaked on purpose: launches may come from destructors of static objects.
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): leaked on purpose
   static auto* const pool = new ThreadPool;
   return *pool;
 }
