@@ -66,10 +66,7 @@ std::string schedule_text(const Schedule& schedule, const TensorGraph& graph,
 void explain(const TensorGraph& graph, const std::string& device_name, const ExplainView& view) {
   if (view.has("graph")) print(concat("== tensor graph\n", to_text(graph), "\n"));
   const EngineDevice& device = engine_device(chosen_device(device_name));
-  const Schedule schedule =
-      schedule_graph(graph.outputs, {.is_known = {},
-                                     .max_arguments = device.target().max_arguments,
-                                     .max_local_bytes = device.target().max_local_bytes});
+  const Schedule schedule = schedule_graph(graph.outputs, schedule_options(device.target()));
   std::vector<std::string> names;
   for (const ScheduledCall& call : schedule.calls)
     names.push_back(call.copy_from >= 0 ? "copy" : kernel_symbol(call.kernel));

@@ -754,13 +754,20 @@ class Placer {
   // --- staged operands
 
   void add_stages(PlacedComp& comp) {
+    const int number = comp.plan->comp;
     for (const Stage& stage : comp.plan->stages) {
-      if (stage.depth < 0 || static_cast<size_t>(stage.depth) > comp.loops.size()) {
-        refuse_plan("a stage of comp ", comp.plan->comp, " stands inside ", stage.depth, " of ",
-                    comp.loops.size(), " loops");
+      const LoopPlace at{stage.around.value_or(number), stage.depth};
+      const bool is_known = at.comp >= 0 && static_cast<size_t>(at.comp) < kernel_.body.size();
+      if (!is_known || !is_inside(number, at)) {
+        refuse_plan("a stage of comp ", number, " stands in comp ", at.comp, ", not around it");
       }
-      const auto outer = loops_around({comp.plan->comp, stage.depth});
-      comp.stages.push_back(place_stage(kernel_, comp, stage, outer, result_.nest));
+      const size_t num_loops = placed(at.comp).loops.size();
+      if (at.depth < 0 || static_cast<size_t>(at.depth) > num_loops) {
+        refuse_plan("a stage of comp ", number, " stands inside ", at.depth, " of ", num_loops,
+                    " loops");
+      }
+      comp.stages.push_back(place_stage(kernel_, comp, stage, loops_around(at), result_.nest));
+      comp.stages.back().at = at;
     }
   }
 

@@ -9,6 +9,7 @@
 #include "tenon/rules/fold.h"
 #include "tenon/schedule/choose_stores.h"
 #include "tenon/schedule/lower_movement.h"
+#include "tenon/schedule/split_reductions.h"
 
 namespace tenon {
 namespace {
@@ -53,8 +54,22 @@ class Scheduler {
     const std::function<bool(const Node&)> is_given = [this](const Node& node) {
       return node.op() == Op::kBuffer || (options_.is_known && options_.is_known(node));
     };
-    const std::vector<Node> order = order_to_given(outputs, is_given);
-    const StoreChoice stored = choose_stores(order, outputs, is_given, options_.max_local_bytes);
+    std::vector<Node> results(outputs.begin(), outputs.end());
+    std::vector<Node> order = order_to_given(results, is_given);
+    StoreChoice stored = choose_stores(order, results, is_given, options_.max_local_bytes);
+    const auto changed = split_reductions(order, is_given, stored, options_.threads);
+    if (!changed.empty()) {
+      for (const Node& node : order) {
+        const auto found = changed.find(node.id());
+        if (found != changed.end()) written_.emplace(found->second.id(), node);
+      }
+      for (Node& result : results) {
+        const auto found = changed.find(result.id());
+        if (found != changed.end()) result = found->second;
+      }
+      order = order_to_given(results, is_given);
+      stored = choose_stores(order, results, is_given, options_.max_local_bytes);
+    }
     const std::function<bool(const Node&)> is_stored = [&](const Node& node) {
       return is_given(node) || stored.has(node);
     };
@@ -69,8 +84,8 @@ class Scheduler {
         if (num_elements(node.shape()) > 0) add_call(node, is_stored, is_tmp);
       }
     }
-    for (const Node& output : outputs) {
-      const int number = number_.at(output.id());
+    for (const Node& result : results) {
+      const int number = number_.at(result.id());
       result_.buffers[static_cast<size_t>(number)].is_output = true;
       result_.outputs.push_back(number);
     }
@@ -80,7 +95,10 @@ class Scheduler {
  private:
   ScheduledBuffer& add_buffer(const Node& node, std::string reason) {
     number_.emplace(node.id(), static_cast<int>(result_.buffers.size()));
-    ScheduledBuffer buffer{.node = node, .dtype = node.dtype(), .reason = std::move(reason)};
+    const auto written = written_.find(node.id());
+    ScheduledBuffer buffer{.node = written == written_.end() ? node : written->second,
+                           .dtype = node.dtype(),
+                           .reason = std::move(reason)};
     buffer.shape.assign(node.shape().begin(), node.shape().end());
     result_.buffers.push_back(std::move(buffer));
     return result_.buffers.back();
@@ -111,9 +129,18 @@ class Scheduler {
   const ScheduleOptions& options_;
   Schedule result_;
   std::unordered_map<const void*, int> number_;
+  /// The node as it was written, of those that stand for another one.
+  std::unordered_map<const void*, Node> written_;
 };
 
 }  // namespace
+
+ScheduleOptions schedule_options(const Target& target) {
+  return {.is_known = {},
+          .max_arguments = target.max_arguments,
+          .max_local_bytes = target.max_local_bytes,
+          .threads = target.threads};
+}
 
 Schedule schedule_graph(std::span<const Node> outputs, const ScheduleOptions& options) {
   return Scheduler(options).run(outputs);

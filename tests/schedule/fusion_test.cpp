@@ -36,10 +36,7 @@ Node input(ShapeView shape) {
 
 std::vector<ScheduledCall> calls_of(std::span<const Node> outputs) {
   const Target target = vector_target();
-  return schedule_graph(outputs, {.is_known = {},
-                                  .max_arguments = target.max_arguments,
-                                  .max_local_bytes = target.max_local_bytes})
-      .calls;
+  return schedule_graph(outputs, schedule_options(target)).calls;
 }
 
 std::vector<ScheduledCall> calls_of(const Node& output) {
