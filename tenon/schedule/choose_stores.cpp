@@ -247,6 +247,7 @@ class Chooser {
     largest_.assign(order_.size(), 0);
     contraction_.assign(order_.size(), Contraction::kNone);
     has_widening_.assign(order_.size(), false);
+    reads_memory_.assign(order_.size(), false);
     for (size_t i = 0; i < order_.size(); ++i) {
       const Node& node = order_[i];
       measure_reads(i, assumed);
@@ -264,7 +265,7 @@ class Chooser {
         cost = kReductionCost;
       } else if (is_elementwise(node.op())) {
         cost += op_cost(node);
-      } else if (cost * (repeats_of(node) - 1) >= kRecomputeCost) {
+      } else if (cost * (repeats_of(node) - 1) >= kRecomputeCost && !is_position(i, cost)) {
         cost = 0;  // the source will be stored
       }
       cost_[i] = std::min(cost, kMaxCost);
@@ -289,6 +290,7 @@ class Chooser {
           contraction_[number] = std::max(contraction_[number], contraction_[source]);
         }
         if (!is_stored && has_widening_[source]) has_widening_[number] = true;
+        if (is_in_memory || reads_memory_[source]) reads_memory_[number] = true;
       }
       if (node.op() == Op::kReduce) {
         contraction_[number] = contraction_of(node, largest_source);
@@ -298,6 +300,12 @@ class Chooser {
       }
     }
     largest_[number] = largest;
+    if (is_given_(node) || node.op() == Op::kReduce) reads_memory_[number] = true;
+  }
+
+  // Computed from positions and constants with little: loading it would not be cheaper.
+  bool is_position(size_t number, int64_t cost) const {
+    return !reads_memory_[number] && cost < kRecomputeCost;
   }
 
   static Contraction contraction_of(const Node& node, int64_t largest_source) {
@@ -386,6 +394,7 @@ class Chooser {
       return {concat("read through over ", kMaxContexts, " views")};
     }
     if (ends_chain_[number]) return {concat("end of a chain of ", kMaxDepth, " ops")};
+    if (is_position(number, cost_[number])) return {};
     if (contexts.size() > 1 && cost_[number] >= kRecomputeCost) {
       return {concat("read through ", contexts.size(), " views; recomputing costs ", cost_[number]),
               true};
@@ -512,6 +521,7 @@ class Chooser {
   std::vector<bool> ends_chain_;
   std::vector<int64_t> largest_;          // elements of the largest value that is read for it
   std::vector<Contraction> contraction_;  // that is computed with it, if it is not stored
+  std::vector<bool> reads_memory_;        // to be computed
   std::vector<bool> has_widening_;        // a widening one is below it, with nothing stored between
   std::unordered_map<const void*, std::vector<size_t>> kernels_;  // tmps, by stored node
 };

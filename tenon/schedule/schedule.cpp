@@ -57,15 +57,15 @@ class Scheduler {
     std::vector<Node> results(outputs.begin(), outputs.end());
     std::vector<Node> order = order_to_given(results, is_given);
     StoreChoice stored = choose_stores(order, results, is_given, options_.max_local_bytes);
-    const auto changed = split_reductions(order, is_given, stored, options_.threads);
-    if (!changed.empty()) {
+    const SplitReductions split = split_reductions(order, is_given, stored, options_.threads);
+    if (!split.changed.empty()) {
       for (const Node& node : order) {
-        const auto found = changed.find(node.id());
-        if (found != changed.end()) written_.emplace(found->second.id(), node);
+        const auto found = split.changed.find(node.id());
+        if (found != split.changed.end()) written_.emplace(found->second.id(), node);
       }
       for (Node& result : results) {
-        const auto found = changed.find(result.id());
-        if (found != changed.end()) result = found->second;
+        const auto found = split.changed.find(result.id());
+        if (found != split.changed.end()) result = found->second;
       }
       order = order_to_given(results, is_given);
       stored = choose_stores(order, results, is_given, options_.max_local_bytes);
@@ -80,7 +80,8 @@ class Scheduler {
       if (is_given(node)) {
         add_buffer(node, "given").is_given = true;
       } else if (stored.has(node)) {
-        add_buffer(node, stored.reason(node));
+        const bool is_partial = split.partials.contains(node.id());
+        add_buffer(node, is_partial ? "partial results, for all threads" : stored.reason(node));
         if (num_elements(node.shape()) > 0) add_call(node, is_stored, is_tmp);
       }
     }

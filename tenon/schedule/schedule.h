@@ -51,7 +51,7 @@ struct ScheduleOptions {
   int max_arguments = 0;
   /// Group memory of a kernel (Target::max_local_bytes): bounds the intermediates that it keeps.
   int64_t max_local_bytes = 1 << 18;
-  /// Groups that run at once (Target::threads): what gives too few results for them is cut.
+  /// Groups that run at once (Target::threads): a long reduction to fewer results is cut.
   int threads = 1;
 };
 

@@ -8,17 +8,23 @@
 #include <functional>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "tenon/ir/node.h"
 #include "tenon/schedule/choose_stores.h"
 
 namespace tenon {
 
-/// The nodes of `order` (sources before users) that change, by id, with what takes their place:
-/// reductions that are cut, and all that is computed from them. `choice` says what becomes of the
-/// graph as it is: a tmp is computed with its row, and stays whole.
-std::unordered_map<const void*, Node> split_reductions(
-    std::span<const Node> order, const std::function<bool(const Node&)>& is_given,
-    const StoreChoice& choice, int threads);
+/// What takes the place of the nodes that change, by id. Looked up only, never iterated.
+struct SplitReductions {
+  std::unordered_map<const void*, Node> changed;  ///< cut reductions, and all computed from them
+  std::unordered_set<const void*> partials;       ///< new nodes that hold results of pieces
+};
+
+/// `order`: sources before users. `choice` says what becomes of the graph as it is: a tmp is
+/// computed with its row, and stays whole.
+SplitReductions split_reductions(std::span<const Node> order,
+                                 const std::function<bool(const Node&)>& is_given,
+                                 const StoreChoice& choice, int threads);
 
 }  // namespace tenon

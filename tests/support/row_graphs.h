@@ -34,4 +34,13 @@ Node random_row_graph(const MakeInput& input, uint64_t seed, bool is_long);
 Node matmul_bias_relu(const MakeInput& input, int64_t m, int64_t n, int64_t k, bool is_turned);
 Node conv_bias_relu(const MakeInput& input, int64_t channels, int64_t size, bool is_turned);
 
+/// softmax(q k^T * scale) v of (heads, size, width), drawn: order of operands, how softmax is
+/// written, how k and the heads lie, with a causal mask or without, grouped heads.
+Node random_attention(const MakeInput& input, uint64_t seed, int64_t heads, int64_t size,
+                      int64_t width);
+
+/// reshape, permute, pad, shrink and flip, drawn, on an input; what the result's index is has no
+/// div or mod when written directly.
+Node random_movement_chain(const MakeInput& input, uint64_t seed);
+
 }  // namespace tenon::testing
