@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kBlockRows = 8;
 // Rows of a group at least: what a group stages serves them all.
 constexpr int64_t kMinGroupRows = 128;
-constexpr int64_t kMaxVectors = 4;
+constexpr int64_t kMaxVectors = 4;     // of a row at once
 constexpr int64_t kPitchBytes = 4096;  // rows at such distances meet in the same cache sets
 
 /// Register tile of a contraction: rows of the block by vectors of one more axis.
@@ -220,15 +220,30 @@ class BlockPlans {
         return std::nullopt;
       }
     }
-    tile.vectors = std::clamp<int64_t>(walk.extent(tile.vec) / tile.lanes, 1, kMaxVectors);
-    // Accumulators, a row of operands and what is broadcast.
-    const auto fits = [&](int64_t rows) {
-      return rows * tile.vectors + tile.vectors + 1 < kVectorRegisters;
-    };
-    tile.rows = block_;
-    while (tile.rows > 1 && (!fits(tile.rows) || block_ % tile.rows != 0))
-      --tile.rows;
+    choose_size(walk.extent(tile.vec), tile);
     return tile;
+  }
+
+  // As many accumulators as registers hold beside a row of operands and what is broadcast. A step
+  // of the reduction takes the operations or the loads, whichever are more, and waits for some
+  // loads.
+  void choose_size(int64_t columns, Tile& tile) const {
+    constexpr int64_t kMinAccumulators = 8;  // to hide the latency of each
+    double best = 0;
+    for (int64_t vectors = 1; vectors * tile.lanes <= columns; ++vectors) {
+      for (int64_t rows = 1; rows <= block_; ++rows) {
+        const bool fits = rows * vectors + vectors + 1 < kVectorRegisters;
+        if (!fits || block_ % rows != 0) continue;
+        const int64_t steps = std::max({rows * vectors, rows + vectors, kMinAccumulators});
+        const int64_t tiles = ceil_div(columns, vectors * tile.lanes);
+        const int64_t quarters = 4 * steps + rows + vectors;
+        const double cost = static_cast<double>(tiles * quarters) / static_cast<double>(rows);
+        if (best != 0 && cost > best) continue;
+        best = cost;
+        tile.rows = rows;
+        tile.vectors = vectors;
+      }
+    }
   }
 
   // Contiguous along the axis, with lines that follow one another and do not meet in the cache.
