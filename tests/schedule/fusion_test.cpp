@@ -142,6 +142,12 @@ TEST(Fusion, ContractionsTakeTheirEpilogues) {
     only_kernel(calls_of(matmul_bias_relu(input, 5, 3, 7, is_turned)));
     const Kernel conv = only_kernel(calls_of(conv_bias_relu(input, 64, 56, is_turned)));
     EXPECT_EQ(conv.buffers.size(), 5U) << "out, in, weights, bias and the sum: no im2col";
+    // Matrices that lie the other way round.
+    const auto transposed = [](ShapeView shape) {
+      if (shape.size() != 2) return input(shape);
+      return tensor_permute(input(Shape{shape[1], shape[0]}), std::vector<int64_t>{1, 0});
+    };
+    only_kernel(calls_of(matmul_bias_relu(transposed, 96, 80, 64, is_turned)));
   }
 }
 

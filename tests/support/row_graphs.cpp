@@ -139,15 +139,16 @@ Node random_row_graph(const MakeInput& input, uint64_t seed, bool is_long) {
   Shape shape(rank);
   for (int64_t& dim : shape)
     dim = random.between(2, is_long ? 24 : 6);
-  if (is_long) shape[0] = random.between(40, 90);
+  const auto kept = random.percent(50) ? 0 : random.below(static_cast<int64_t>(rank));
+  if (is_long) shape[static_cast<size_t>(kept)] = random.between(40, 90);
   Node x = input(shape);
   const int64_t num_reductions = random.between(1, 4);
   for (int64_t i = 0; i < num_reductions; ++i) {
     std::vector<int64_t> axes;
-    for (int64_t axis = 1; axis < static_cast<int64_t>(rank); ++axis) {
-      if (random.percent(60)) axes.push_back(axis);
+    for (int64_t axis = 0; axis < static_cast<int64_t>(rank); ++axis) {
+      if (axis != kept && random.percent(60)) axes.push_back(axis);
     }
-    if (axes.empty()) axes.push_back(random.between(1, static_cast<int64_t>(rank) - 1));
+    if (axes.empty()) axes.push_back(kept == 0 ? static_cast<int64_t>(rank) - 1 : 0);
     Node value = x;
     if (random.percent(40)) value = tensor_unary(random.pick({Op::kSin, Op::kAbs, Op::kTanh}), x);
     Node row = reduced(random.pick({Op::kAdd, Op::kMax, Op::kMin}), value, axes);
@@ -244,6 +245,10 @@ Node random_attention(const MakeInput& input, uint64_t seed, int64_t heads, int6
   scores = random.percent(50) ? binary(Op::kMul, scores, scalar(0.25F, scores.shape()), is_turned)
                               : tensor_binary(Op::kDiv, scores, scalar(4, scores.shape()));
   if (random.percent(50)) scores = causal(scores, is_turned);
+  if (random.percent(30)) {
+    const Node bias = wide(input(Shape{1, size, size}), scores.shape());
+    scores = binary(Op::kAdd, scores, bias, is_turned);
+  }
   Node weights;
   switch (random.below(3)) {
     case 0: weights = ops.softmax(scores); break;

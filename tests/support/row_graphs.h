@@ -24,9 +24,9 @@ using MakeInput = std::function<Node(ShapeView)>;
 /// softmax, log_softmax, layernorm, rmsnorm on (rows, columns), each in several ways.
 std::vector<RowGraph> named_row_graphs(const MakeInput& input, int64_t rows, int64_t columns);
 
-/// One to four reductions over one to three axes, the first axis never among them, each followed by
-/// elementwise use of what it reduced; the same for equal seeds. `is_long`: with rows enough to
-/// deal out, else small in all.
+/// One to four reductions over one to three axes, one axis (often the first) never among them, each
+/// followed by elementwise use of what it reduced; the same for equal seeds. `is_long`: with rows
+/// enough to deal out, else small in all.
 Node random_row_graph(const MakeInput& input, uint64_t seed, bool is_long);
 
 /// matmul and convolution (3x3, padded), each with a bias and a relu behind it. `is_turned`: the
@@ -35,7 +35,8 @@ Node matmul_bias_relu(const MakeInput& input, int64_t m, int64_t n, int64_t k, b
 Node conv_bias_relu(const MakeInput& input, int64_t channels, int64_t size, bool is_turned);
 
 /// softmax(q k^T * scale) v of (heads, size, width), drawn: order of operands, how softmax is
-/// written, how k and the heads lie, with a causal mask or without, grouped heads.
+/// written, how k and the heads lie, with a causal mask or a bias or without, grouped
+/// heads.
 Node random_attention(const MakeInput& input, uint64_t seed, int64_t heads, int64_t size,
                       int64_t width);
 
