@@ -37,13 +37,20 @@ std::vector<Node> order_to_given(std::span<const Node> outputs,
   return order;
 }
 
-// The bits that a kernel writes everywhere, if its value folds to a constant.
+void fold(Kernel& kernel) {
+  Folder folder;
+  for (Stmt& stmt : kernel.body) {
+    Comp& comp = std::get<Comp>(stmt.node);
+    comp.value = folder.run(comp.value);
+  }
+}
+
+// The bits that a kernel writes everywhere, if its value is a constant.
 std::optional<uint64_t> written_constant(const Kernel& kernel) {
   if (kernel.body.size() != 1 || kernel.buffers.size() != 1) return std::nullopt;
   const Comp& comp = std::get<Comp>(kernel.body[0].node);
   if (comp.combine || !comp.guard.empty()) return std::nullopt;
-  const Node value = fold_expr(comp.value);
-  return is_const(value) ? std::optional(const_bits(value)) : std::nullopt;
+  return is_const(comp.value) ? std::optional(const_bits(comp.value)) : std::nullopt;
 }
 
 class Scheduler {
@@ -122,6 +129,7 @@ class Scheduler {
                 ErrorCode::kUnsupported, "schedule: kernel '", moved.kernel.name, "' needs ",
                 call.buffers.size(), " buffers; the device binds at most ", options_.max_arguments,
                 ". Call contiguous() on parts of the expression");
+    fold(moved.kernel);
     call.constant = written_constant(moved.kernel);
     call.kernel = std::move(moved.kernel);
     result_.calls.push_back(std::move(call));
