@@ -42,9 +42,7 @@ LowerTimes lower(const EngineDevice& device, const std::function<Tensor()>& buil
   Schedule schedule;
   {
     const ScopedTimer timer(times.schedule_ns);
-    schedule = schedule_graph(outputs, {.is_known = {},
-                                        .max_arguments = device.target().max_arguments,
-                                        .max_local_bytes = device.target().max_local_bytes});
+    schedule = schedule_graph(outputs, schedule_options(device.target()));
   }
   for (const ScheduledCall& call : schedule.calls) {
     LinearProgram program;

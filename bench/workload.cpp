@@ -15,7 +15,8 @@ namespace tenon::bench {
 
 std::vector<Workload> all_workloads(bool is_quick, std::optional<uint32_t> draw) {
   std::vector<Workload> all = matmul_workloads(is_quick, draw);
-  for (auto& more : {stream_workloads(is_quick), conv_workloads(is_quick)})
+  for (auto& more :
+       {stream_workloads(is_quick), conv_workloads(is_quick), attention_workloads(is_quick)})
     all.insert(all.end(), more.begin(), more.end());
   all.push_back(digits_workload(is_quick));
   return all;

@@ -58,6 +58,7 @@ struct Workload {
 std::vector<Workload> matmul_workloads(bool is_quick, std::optional<uint32_t> draw);
 std::vector<Workload> stream_workloads(bool is_quick);  ///< elementwise, sum, rows, transpose
 std::vector<Workload> conv_workloads(bool is_quick);
+std::vector<Workload> attention_workloads(bool is_quick);
 Workload digits_workload(bool is_quick);
 
 /// All of them, in the order of the table.

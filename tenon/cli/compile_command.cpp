@@ -45,10 +45,7 @@ ProgramObject compile(const LinearProgram& program, const EngineDevice& device) 
 }
 
 ProgramObject compile(const TensorGraph& graph, const EngineDevice& device) {
-  Schedule schedule =
-      schedule_graph(graph.outputs, {.is_known = {},
-                                     .max_arguments = device.target().max_arguments,
-                                     .max_local_bytes = device.target().max_local_bytes});
+  Schedule schedule = schedule_graph(graph.outputs, schedule_options(device.target()));
   TENON_CHECK(schedule.calls.size() == 1 && schedule.calls[0].copy_from < 0,
               ErrorCode::kInvalidArgument, "compile: graph '", graph.name, "' takes ",
               schedule.calls.size(),

@@ -33,15 +33,17 @@ std::unordered_map<const void*, std::string> node_names(const TensorGraph& graph
 std::string schedule_text(const Schedule& schedule, const TensorGraph& graph,
                           const std::vector<std::string>& kernel_names) {
   const auto names = node_names(graph);
+  // What the schedule has added is not in the graph.
   const auto name_of = [&](int number) {
-    return names.at(schedule.buffers[static_cast<size_t>(number)].node.id());
+    const auto name = names.find(schedule.buffers[static_cast<size_t>(number)].node.id());
+    return name == names.end() ? concat("(", number, ")") : name->second;
   };
   Table buffers;
   for (size_t i = 0; i < schedule.buffers.size(); ++i) {
     const ScheduledBuffer& buffer = schedule.buffers[i];
     std::string outputs;
     for (size_t output = 0; output < graph.outputs.size(); ++output) {
-      if (graph.outputs[output] == buffer.node)
+      if (schedule.outputs[output] == static_cast<int>(i))
         append(outputs, " = ", shown_name(graph.output_names[output]));
     }
     buffers.add({name_of(static_cast<int>(i)) + outputs,
@@ -66,10 +68,7 @@ std::string schedule_text(const Schedule& schedule, const TensorGraph& graph,
 void explain(const TensorGraph& graph, const std::string& device_name, const ExplainView& view) {
   if (view.has("graph")) print(concat("== tensor graph\n", to_text(graph), "\n"));
   const EngineDevice& device = engine_device(chosen_device(device_name));
-  const Schedule schedule =
-      schedule_graph(graph.outputs, {.is_known = {},
-                                     .max_arguments = device.target().max_arguments,
-                                     .max_local_bytes = device.target().max_local_bytes});
+  const Schedule schedule = schedule_graph(graph.outputs, schedule_options(device.target()));
   std::vector<std::string> names;
   for (const ScheduledCall& call : schedule.calls)
     names.push_back(call.copy_from >= 0 ? "copy" : kernel_symbol(call.kernel));

@@ -162,10 +162,12 @@ class NestBuilder {
   // NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
   Body level(const PlacedComp& comp, int depth) {
     Body body;
-    for (const PlacedStage& stage : comp.stages) {
-      if (stage.stage.depth != depth) continue;
-      body.push_back(Stmt{Alloc{stage.storage.buffer}});
-      append_body(body, stage_copy(placement_.nest, stage, vec_lanes(comp)));
+    for (const PlacedComp& reader : placement_.comps) {
+      for (const PlacedStage& stage : reader.stages) {
+        if (!(stage.at == LoopPlace{comp.plan->comp, depth})) continue;
+        body.push_back(Stmt{Alloc{stage.storage.buffer}});
+        append_body(body, stage_copy(placement_.nest, stage, vec_lanes(reader)));
+      }
     }
     for (const int entry : comp.before) {
       const PlacedComp& producer = placement_.comps[static_cast<size_t>(entry)];

@@ -86,7 +86,9 @@ int64_t widest_element_bytes(const Kernel& kernel, const Comp& comp, const Targe
   bool has_position = false;
   const auto widen = [&](const Node& root) {
     for (const Node& node : topological_order(std::span(&root, 1))) {
-      if (node.op() == Op::kCast && node.src(0).dtype() == DType::kIdx) has_position = true;
+      const bool reads_index =
+          node.dtype() != DType::kIdx && !node.srcs().empty() && node.src(0).dtype() == DType::kIdx;
+      if (reads_index && node.op() != Op::kLoad) has_position = true;
       if (node.dtype() == DType::kIdx || node.dtype() == DType::kBool) continue;
       bytes = std::max<int64_t>(bytes, dtype_size_bytes(node.dtype()));
     }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "tenon/codegen/block_plans.h"
 #include "tenon/codegen/row_plans.h"
 #include "tenon/codegen/walk.h"
 #include "tenon/ir/tensor_ops.h"
@@ -28,6 +29,7 @@ class Chooser {
         if (auto plan = accepted(tile())) return *plan;
         if (auto plan = accepted(dot())) return *plan;
       }
+      if (auto plan = block_plan(kernel_, target_)) return *plan;
       if (auto plan = row_plan(kernel_, target_)) return *plan;
     }
     return simple_plan(kernel_, target_);

@@ -11,6 +11,7 @@
 #include "tenon/codegen/axis_range.h"
 #include "tenon/codegen/plan_rules.h"
 #include "tenon/codegen/stage_copy.h"
+#include "tenon/codegen/walk.h"
 #include "tenon/rules/affine.h"
 #include "tenon/rules/bounds.h"
 #include "tenon/rules/simplify_index.h"
@@ -23,10 +24,6 @@ bool has_node(const Node& expr, const std::unordered_set<const void*>& wanted) {
     if (wanted.contains(node.id())) return true;
   }
   return false;
-}
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
 }
 
 class Placer {
@@ -282,7 +279,6 @@ class Placer {
     check_steps(comp, axis, parts);
     const std::string name = kernel_.axis_names[static_cast<size_t>(axis_id(node))];
     Node value = range.base;
-    Node local = idx_const(0);
     int64_t left = std::max<int64_t>(range.length, 1);
     int64_t reach = 0;  // what the instances inside the innermost loop run through; 0: no loop
     bool is_exact = range.is_exact;
@@ -312,7 +308,6 @@ class Placer {
       }
       const bool is_long = is_planted(PlantedFault::kPartStepLong) && part.step > 1;
       value = plus(value, times(use, part.step + (is_long ? 1 : 0)));
-      local = plus(local, times(use, part.step));
       left = part.step;
     }
     comp.exprs.push_back(value);
@@ -754,13 +749,17 @@ class Placer {
   // --- staged operands
 
   void add_stages(PlacedComp& comp) {
+    const int number = comp.plan->comp;
     for (const Stage& stage : comp.plan->stages) {
-      if (stage.depth < 0 || static_cast<size_t>(stage.depth) > comp.loops.size()) {
-        refuse_plan("a stage of comp ", comp.plan->comp, " stands inside ", stage.depth, " of ",
-                    comp.loops.size(), " loops");
+      const LoopPlace at{stage.around.value_or(number), stage.depth};
+      const bool is_known = at.comp >= 0 && at.comp < std::ssize(kernel_.body);
+      if (!is_known || !is_inside(number, at) || at.depth < 0 ||
+          at.depth > std::ssize(placed(at.comp).loops)) {
+        refuse_plan("a stage of comp ", number, " stands inside ", at.depth, " loops of comp ",
+                    at.comp, ", which are not around it");
       }
-      const auto outer = loops_around({comp.plan->comp, stage.depth});
-      comp.stages.push_back(place_stage(kernel_, comp, stage, outer, result_.nest));
+      comp.stages.push_back(place_stage(kernel_, comp, stage, loops_around(at), result_.nest));
+      comp.stages.back().at = at;
     }
   }
 

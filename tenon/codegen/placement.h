@@ -36,6 +36,7 @@ struct StorageBox {
 
 struct PlacedStage {
   Stage stage;
+  LoopPlace at;
   StorageBox storage;
 };
 

@@ -51,10 +51,11 @@ struct Acc {
   friend bool operator==(const Acc&, const Acc&) = default;
 };
 
-/// A copy of the box of one operand that the body of a loop reads, in group memory.
+/// A copy of the box of one operand that the comp reads inside of a loop, in group memory.
 struct Stage {
   int buffer = 0;
-  int depth = 0;                   ///< made inside the first `depth` loops of the comp
+  int depth = 0;                   ///< made inside the first `depth` loops of the comp,
+  std::optional<int> around = {};  ///< or of this one, inside of which the comp is placed
   std::vector<LayoutPart> layout;  ///< of the copy; empty: row-major
   friend bool operator==(const Stage&, const Stage&) = default;
 };

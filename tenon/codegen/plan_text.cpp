@@ -55,7 +55,9 @@ std::string entry_text(const CompPlan& entry, const Kernel& kernel) {
     if (entry.acc->carry_in) append(text, " carry ", buffer_name(kernel, *entry.acc->carry_in));
   }
   for (const Stage& stage : entry.stages) {
-    append(text, "; stage ", buffer_name(kernel, stage.buffer), " at ", stage.depth);
+    append(text, "; stage ", buffer_name(kernel, stage.buffer));
+    if (stage.around) append(text, " around ", *stage.around);
+    append(text, " at ", stage.depth);
     if (!stage.layout.empty()) append(text, " layout");
     for (const LayoutPart& part : stage.layout) {
       append(text, " ", part.dim, ":", part.extent);
@@ -208,6 +210,7 @@ class PlanParser {
       entry.acc = acc;
     } else if (words.take_if("stage")) {
       Stage stage{.buffer = buffer(words)};
+      if (words.take_if("around")) stage.around = comp_number(words);
       words.expect("at");
       stage.depth = words.small_number();
       if (words.take_if("layout")) {

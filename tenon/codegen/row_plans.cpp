@@ -47,9 +47,11 @@ class RowPlans {
     std::vector<Part> loops;
     int64_t groups = 1;
     const int64_t wanted = kGroupsPerThread * target_.threads;
-    int64_t row_bytes = bytes_per_point(last);
+    int64_t row_bytes = 0;
+    for (const Walk& walk : walks_)
+      row_bytes += walk.points() * bytes_per_point(walk);
     for (size_t i = 0; i < last.num_axes(); ++i) {
-      if (!is_row[i]) row_bytes *= last.extent(i);
+      if (is_row[i]) row_bytes = ceil_div(row_bytes, last.extent(i));
     }
     std::vector<int64_t> lengths;
     std::vector<size_t> open;

@@ -101,7 +101,7 @@ class StageCopy {
 PlacedStage place_stage(const Kernel& kernel, const PlacedComp& comp, const Stage& stage,
                         const std::unordered_set<const void*>& outer, Kernel& nest) {
   const auto values = axis_values(comp);
-  PlacedStage placed_stage{stage, {}};
+  PlacedStage placed_stage{stage, {}, {}};
   StorageBox& storage = placed_stage.storage;
   const std::vector<Node> loads = loads_of(*comp.comp, stage.buffer);
   if (loads.empty() ||

@@ -56,7 +56,8 @@ std::vector<PreparedBuffer> prepare_buffers(const Schedule& schedule, const Grap
   for (size_t i = 0; i < schedule.buffers.size(); ++i) {
     const ScheduledBuffer& buffer = schedule.buffers[i];
     check_size(buffer);
-    buffers.push_back({.node = numbers.at(buffer.node.id()),
+    const auto node = numbers.find(buffer.node.id());
+    buffers.push_back({.node = node == numbers.end() ? PreparedBuffer::kAdded : node->second,
                        .device = devices[i],
                        .dtype = buffer.dtype,
                        .size_bytes = dense_size_bytes(buffer.dtype, buffer.shape),
@@ -123,13 +124,14 @@ std::shared_ptr<const Prepared> make_prepared(const GraphForm& form, std::span<c
   Schedule schedule;
   {
     const ScopedTimer timer(stats.schedule_ns);
-    ScheduleOptions options;
+    ScheduleOptions options = schedule_options(default_device.target());
+    options.max_arguments = 0;  // of the device that each kernel runs on: place_buffers
     options.is_known = [&](const Node& node) {
       const auto found = numbers.find(node.id());
       return found != numbers.end() && form.devices[static_cast<size_t>(found->second)] != nullptr;
     };
-    options.max_local_bytes = default_device.target().max_local_bytes;
     schedule = schedule_graph(outputs, options);
+    prepared->outputs = schedule.outputs;
     prepared->buffers = prepare_buffers(schedule, form, numbers, default_device);
     for (const ScheduledCall& call : schedule.calls)
       prepared->calls.push_back(prepare_call(call, prepared->buffers));

@@ -44,7 +44,8 @@ std::optional<Hash128> key_of(const GraphForm& form, const Device& default_devic
 using NodeNumbers = std::unordered_map<const void*, int>;
 
 struct PreparedBuffer {
-  int node;  ///< number in the form
+  static constexpr int kAdded = -1;
+  int node;  ///< number in the form; kAdded: the schedule has added it
   EngineDevice* device;
   DType dtype;
   int64_t size_bytes;
@@ -66,6 +67,7 @@ struct PreparedCall {
 struct Prepared {
   std::vector<PreparedBuffer> buffers;
   std::vector<PreparedCall> calls;
+  std::vector<int> outputs;  ///< buffer of each output of the form
 };
 
 /// Schedules, chooses devices and finds or makes the programs. Adds to `stats`. Throws

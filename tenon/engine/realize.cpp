@@ -155,6 +155,7 @@ class Realizer {
 
   std::string describe_output(const PreparedCall& call) const {
     const PreparedBuffer& buffer = prepared_->buffers[static_cast<size_t>(call.buffers[0])];
+    if (buffer.node == PreparedBuffer::kAdded) return "partial results";
     const Node& node = form_.nodes[static_cast<size_t>(buffer.node)];
     return concat(op_name(node.op()), " of shape ", format_shape(node.shape()), " (",
                   dtype_long_name(buffer.dtype), ")");
@@ -240,18 +241,25 @@ class Realizer {
   void publish() {
     std::unique_lock lock(assigned_mutex(), std::defer_lock);
     if (has_assign_) lock.lock();
+    const auto keep = [this](int node, size_t buffer) {
+      EngineDevice& device = *prepared_->buffers[buffer].device;
+      form_.nodes[static_cast<size_t>(node)].set_value(
+          Ref<Attachment>(new Storage(device, buffers_[buffer])));
+    };
     for (size_t i = 0; i < buffers_.size(); ++i) {
       const PreparedBuffer& buffer = prepared_->buffers[i];
-      if (buffer.is_given || (!buffer.is_output && !buffer.is_assign)) continue;
+      if (!buffer.is_assign || buffer.is_given) continue;
       const Node& node = form_.nodes[static_cast<size_t>(buffer.node)];
-      if (buffer.is_assign) {
-        const Ref<Storage> target = storage_of(node.src(0));
-        TENON_CHECK(static_cast<bool>(target), ErrorCode::kInvalidArgument,
-                    "assign: the buffer of shape ", format_shape(node.shape()),
-                    " has no storage to assign to");
-        target->replace(buffers_[i]);
-      }
-      node.set_value(Ref<Attachment>(new Storage(*buffer.device, buffers_[i])));
+      const Ref<Storage> target = storage_of(node.src(0));
+      TENON_CHECK(static_cast<bool>(target), ErrorCode::kInvalidArgument,
+                  "assign: the buffer of shape ", format_shape(node.shape()),
+                  " has no storage to assign to");
+      target->replace(buffers_[i]);
+      keep(buffer.node, i);
+    }
+    for (size_t i = 0; i < form_.outputs.size(); ++i) {
+      const auto number = static_cast<size_t>(prepared_->outputs[i]);
+      if (!prepared_->buffers[number].is_assign) keep(form_.outputs[i], number);
     }
   }
 

@@ -246,6 +246,29 @@ Node compare_with_itself(const Node& node, BoundsMemo&) {
   return bool_const(!is_op(node, Op::kNe));
 }
 
+// T(i) < T(j) -> i < j, T(i) < c -> i < c: positions compared as what they are, in the width of
+// indices, where T holds them
+Node compare_positions(const Node& node, BoundsMemo& memo) {
+  if (op_info(node.op()).rule != DTypeRule::kCompare || !is_int_op(node)) return {};
+  const auto position = [&](const Node& x) {
+    const IntRange range = memo.bounds(is_const(x) ? x : x.src(0));
+    if (is_const(x)) return range.is_value() ? idx_const(range.min) : Node();
+    const IntRange held = dtype_range(x.dtype());
+    const bool is_held = range.is_bounded() && held.contains(range.min) && held.contains(range.max);
+    return is_held ? x.src(0) : Node();
+  };
+  bool has_position = false;
+  for (const Node& src : node.srcs()) {
+    const bool is_position = is_op(src, Op::kCast) && src.src(0).dtype() == DType::kIdx;
+    if (!is_position && !is_const(src)) return {};
+    has_position = has_position || is_position;
+  }
+  if (!has_position) return {};
+  const Node a = position(node.src(0));
+  const Node b = position(node.src(1));
+  return a && b ? make_expr(node.op(), a, b) : Node();
+}
+
 // not (a == b) -> a != b, not (a != b) -> a == b (all); not (a < b) -> b <= a, not (a <= b) -> b <
 // a (integers: with floats NaN is neither)
 Node negate_comparison(const Node& node, BoundsMemo&) {
@@ -356,6 +379,7 @@ constexpr FoldRule kRules[] = {
     {"not not x -> x", drop_double_not},
     {"max(x, lowest) -> x", drop_extremum},
     {"x < x -> false", compare_with_itself},
+    {"T(i) < T(j) -> i < j", compare_positions},
     {"not (a == b) -> a != b", negate_comparison},
     {"p == true -> p", compare_with_bool},
     {"where(true, a, b) -> a, where(p, a, a) -> a", decide_where},

@@ -33,6 +33,20 @@ constexpr size_t kMaxTmps = 32;
 // A kernel of fewer rows gives up parallelism for its tmps: only worth it while it is small.
 constexpr int64_t kMinRows = 4;
 constexpr int64_t kMaxSmallWork = 1 << 14;  // elements computed by the whole kernel
+// A contraction is computed with the rows of its reader, or reads rows that are computed with it,
+// if these are so much larger than its operands, or its result, that what memory moves of them
+// would count.
+constexpr int64_t kContractionGain = 4;
+// Rows that such a kernel computes at once, so that each load of an operand serves several.
+constexpr int64_t kBlockRows = 8;
+
+/// What a reduction does with its operands.
+enum class Contraction : uint8_t {
+  kNone,
+  kNarrowing,  ///< an operand is much larger than the result
+  kWidening,   ///< the result is much larger than all operands
+  kOther,
+};
 
 // Where one dim of a node is read: at an index that is a function of some axes of the kernel's
 // output.
@@ -229,7 +243,9 @@ class Chooser {
     depth_.assign(order_.size(), 0);
     ends_chain_.assign(order_.size(), false);
     largest_.assign(order_.size(), 0);
-    has_contraction_.assign(order_.size(), false);
+    contraction_.assign(order_.size(), Contraction::kNone);
+    has_widening_.assign(order_.size(), false);
+    reads_memory_.assign(order_.size(), false);
     for (size_t i = 0; i < order_.size(); ++i) {
       const Node& node = order_[i];
       measure_reads(i, assumed);
@@ -247,16 +263,15 @@ class Chooser {
         cost = kReductionCost;
       } else if (is_elementwise(node.op())) {
         cost += op_cost(node);
-      } else if (cost * (repeats_of(node) - 1) >= kRecomputeCost) {
+      } else if (cost * (repeats_of(node) - 1) >= kRecomputeCost && !is_position(i, cost)) {
         cost = 0;  // the source will be stored
       }
       cost_[i] = std::min(cost, kMaxCost);
     }
   }
 
-  // The largest value that is read to compute the node, and whether a contraction is computed
-  // there: a reduction over more elements than any value that it reads has (each is read again and
-  // again).
+  // The largest value that is read to compute the node, and which contraction is computed there: a
+  // reduction over more elements than any value that it reads has (each is read again and again).
   void measure_reads(size_t number, const StoreChoice& assumed) {
     const Node& node = order_[number];
     const bool is_read = is_given_(node) || node.op() == Op::kReduce || node.op() == Op::kIndex;
@@ -265,18 +280,38 @@ class Chooser {
       int64_t largest_source = 0;
       for (const Node& src : node.srcs()) {
         const size_t source = number_.at(src.id());
-        const bool is_in_memory = assumed.has(src) || assumed.is_tmp(src);
+        const bool is_stored = assumed.has(src);
+        const bool is_in_memory = is_stored || assumed.is_tmp(src);
         largest_source =
             std::max(largest_source, is_in_memory ? num_elements(src.shape()) : largest_[source]);
-        if (!assumed.has(src) && has_contraction_[source]) has_contraction_[number] = true;
+        if (!is_in_memory) {
+          contraction_[number] = std::max(contraction_[number], contraction_[source]);
+        }
+        if (!is_stored && has_widening_[source]) has_widening_[number] = true;
+        if (is_in_memory || reads_memory_[source]) reads_memory_[number] = true;
       }
       if (node.op() == Op::kReduce) {
-        has_contraction_[number] = has_contraction_[number] || work_of(node) > 2 * largest_source;
+        contraction_[number] = contraction_of(node, largest_source);
+        if (contraction_[number] == Contraction::kWidening) has_widening_[number] = true;
       } else {
         largest = std::max(largest, largest_source);
       }
     }
     largest_[number] = largest;
+    if (is_given_(node) || node.op() == Op::kReduce) reads_memory_[number] = true;
+  }
+
+  // Computed from positions and constants with little: loading it would not be cheaper.
+  bool is_position(size_t number, int64_t cost) const {
+    return !reads_memory_[number] && cost < kRecomputeCost;
+  }
+
+  static Contraction contraction_of(const Node& node, int64_t largest_source) {
+    if (work_of(node) <= 2 * largest_source) return Contraction::kNone;
+    const int64_t results = num_elements(node.shape());
+    if (results >= kContractionGain * largest_source) return Contraction::kWidening;
+    if (largest_source >= kContractionGain * results) return Contraction::kNarrowing;
+    return Contraction::kOther;
   }
 
   void collect_contexts(size_t number, const StoreChoice& choice) {
@@ -357,6 +392,7 @@ class Chooser {
       return {concat("read through over ", kMaxContexts, " views")};
     }
     if (ends_chain_[number]) return {concat("end of a chain of ", kMaxDepth, " ops")};
+    if (is_position(number, cost_[number])) return {};
     if (contexts.size() > 1 && cost_[number] >= kRecomputeCost) {
       return {concat("read through ", contexts.size(), " views; recomputing costs ", cost_[number]),
               true};
@@ -393,13 +429,28 @@ class Chooser {
     const auto is_there = [&](const Context& context) { return context.kernel == kernel; };
     if (!std::all_of(contexts.begin(), contexts.end(), is_there)) return false;
     const size_t root = number_.at(kernel);
-    if (has_contraction_[number] || has_contraction_[root]) return false;
+    if (!fits_contractions(number, root)) return false;
     std::vector<size_t> tmps = kernels_[kernel];
     if (tmps.size() == kMaxTmps) return false;
     tmps.push_back(number);
     if (!is_worth_keeping(order_[root], tmps)) return false;
     kernels_[kernel] = std::move(tmps);
     return true;
+  }
+
+  // A contraction keeps the loops that make it fast, unless rows are wide: then it is computed by
+  // blocks of rows.
+  bool fits_contractions(size_t number, size_t root) const {
+    const bool is_reduction = order_[number].op() == Op::kReduce;
+    const Contraction own = is_reduction ? contraction_[number] : Contraction::kNone;
+    if (own == Contraction::kOther || own == Contraction::kNarrowing) return false;
+    switch (contraction_[root]) {
+      case Contraction::kNone:
+      case Contraction::kWidening: return true;
+      case Contraction::kNarrowing: return has_widening_[number];
+      case Contraction::kOther: return false;
+    }
+    return false;
   }
 
   // The axes of the root at which all tmps are read, as bits.
@@ -427,19 +478,31 @@ class Chooser {
       if ((rows >> axis & 1) != 0) num_rows *= root.shape()[axis];
     }
     int64_t bytes = 0;
+    int64_t operand_bytes = 0;
     int64_t work = num_elements(root.shape());
     for (const size_t number : tmps) {
       const Node& node = order_[number];
       const Labels labels = agreed_labels(number);
       int64_t box = 1;
       int64_t num_boxes = 1;
-      for (size_t dim = 0; dim < labels.size(); ++dim)
-        ((labels[dim].axes & ~rows) == 0 ? num_boxes : box) *= node.shape()[dim];
+      int num_open = 0;
+      for (size_t dim = 0; dim < labels.size(); ++dim) {
+        const bool is_fixed = (labels[dim].axes & ~rows) == 0;
+        (is_fixed ? num_boxes : box) *= node.shape()[dim];
+        if (!is_fixed && node.shape()[dim] > 1) ++num_open;
+      }
       if (num_boxes < num_rows) return false;  // several rows would compute the same
       const DType dtype = node.op() == Op::kReduce ? reduce_accumulator(node) : node.dtype();
       if (box > 1) bytes += box * dtype_size_bytes(dtype);
       work += work_of(node);
+      if (node.op() == Op::kReduce && contraction_[number] != Contraction::kNone) {
+        if (num_open > 1) return false;  // planes, not rows
+        // What it reads of the operand that all rows share: an element for each step of a row.
+        operand_bytes += work_of(node) / num_rows * dtype_size_bytes(dtype);
+      }
     }
+    const bool is_blocked = operand_bytes > 0;
+    if (is_blocked && operand_bytes + kBlockRows * bytes > max_local_bytes_) return false;
     if (bytes > max_local_bytes_ / 2) return false;
     return num_rows >= kMinRows || work <= kMaxSmallWork;
   }
@@ -454,8 +517,10 @@ class Chooser {
   std::vector<int64_t> cost_;
   std::vector<int64_t> depth_;
   std::vector<bool> ends_chain_;
-  std::vector<int64_t> largest_;       // elements of the largest value that is read for it
-  std::vector<bool> has_contraction_;  // one is computed with it, if it is not stored
+  std::vector<int64_t> largest_;          // elements of the largest value that is read for it
+  std::vector<Contraction> contraction_;  // that is computed with it, if it is not stored
+  std::vector<bool> reads_memory_;        // to be computed
+  std::vector<bool> has_widening_;        // a widening one is below it, with nothing stored between
   std::unordered_map<const void*, std::vector<size_t>> kernels_;  // tmps, by stored node
 };
 

@@ -11,6 +11,7 @@
 #include "tenon/rules/fold.h"
 #include "tenon/schedule/choose_stores.h"
 #include "tenon/schedule/lower_movement.h"
+#include "tenon/schedule/split_reductions.h"
 
 namespace tenon {
 namespace {
@@ -44,13 +45,20 @@ void check_nodes(std::span<const Node> nodes) {
               findings.size(), " rules of its level\n  ", join(findings, "\n  "));
 }
 
-// The bits that a kernel writes everywhere, if its value folds to a constant.
+void fold(Kernel& kernel) {
+  Folder folder;
+  for (Stmt& stmt : kernel.body) {
+    Comp& comp = std::get<Comp>(stmt.node);
+    comp.value = folder.run(comp.value);
+  }
+}
+
+// The bits that a kernel writes everywhere, if its value is a constant.
 std::optional<uint64_t> written_constant(const Kernel& kernel) {
   if (kernel.body.size() != 1 || kernel.buffers.size() != 1) return std::nullopt;
   const Comp& comp = std::get<Comp>(kernel.body[0].node);
   if (comp.combine || !comp.guard.empty()) return std::nullopt;
-  const Node value = fold_expr(comp.value);
-  return is_const(value) ? std::optional(const_bits(value)) : std::nullopt;
+  return is_const(comp.value) ? std::optional(const_bits(comp.value)) : std::nullopt;
 }
 
 class Scheduler {
@@ -61,9 +69,24 @@ class Scheduler {
     const std::function<bool(const Node&)> is_given = [this](const Node& node) {
       return node.op() == Op::kBuffer || (options_.is_known && options_.is_known(node));
     };
-    const std::vector<Node> order = order_to_given(outputs, is_given);
+    std::vector<Node> results(outputs.begin(), outputs.end());
+    std::vector<Node> order = order_to_given(results, is_given);
     if (setting_bool(Setting::kVerifyIr)) check_nodes(order);
-    const StoreChoice stored = choose_stores(order, outputs, is_given, options_.max_local_bytes);
+    StoreChoice stored = choose_stores(order, results, is_given, options_.max_local_bytes);
+    const SplitReductions split = split_reductions(order, is_given, stored, options_.threads);
+    if (!split.changed.empty()) {
+      for (const Node& node : order) {
+        const auto found = split.changed.find(node.id());
+        if (found != split.changed.end()) written_.emplace(found->second.id(), node);
+      }
+      for (Node& result : results) {
+        const auto found = split.changed.find(result.id());
+        if (found != split.changed.end()) result = found->second;
+      }
+      order = order_to_given(results, is_given);
+      if (setting_bool(Setting::kVerifyIr)) check_nodes(order);
+      stored = choose_stores(order, results, is_given, options_.max_local_bytes);
+    }
     const std::function<bool(const Node&)> is_stored = [&](const Node& node) {
       return is_given(node) || stored.has(node);
     };
@@ -74,12 +97,13 @@ class Scheduler {
       if (is_given(node)) {
         add_buffer(node, "given").is_given = true;
       } else if (stored.has(node)) {
-        add_buffer(node, stored.reason(node));
+        const bool is_partial = split.partials.contains(node.id());
+        add_buffer(node, is_partial ? "partial results, for all threads" : stored.reason(node));
         if (num_elements(node.shape()) > 0) add_call(node, is_stored, is_tmp);
       }
     }
-    for (const Node& output : outputs) {
-      const int number = number_.at(output.id());
+    for (const Node& result : results) {
+      const int number = number_.at(result.id());
       result_.buffers[static_cast<size_t>(number)].is_output = true;
       result_.outputs.push_back(number);
     }
@@ -89,7 +113,10 @@ class Scheduler {
  private:
   ScheduledBuffer& add_buffer(const Node& node, std::string reason) {
     number_.emplace(node.id(), static_cast<int>(result_.buffers.size()));
-    ScheduledBuffer buffer{.node = node, .dtype = node.dtype(), .reason = std::move(reason)};
+    const auto written = written_.find(node.id());
+    ScheduledBuffer buffer{.node = written == written_.end() ? node : written->second,
+                           .dtype = node.dtype(),
+                           .reason = std::move(reason)};
     buffer.shape.assign(node.shape().begin(), node.shape().end());
     result_.buffers.push_back(std::move(buffer));
     return result_.buffers.back();
@@ -112,6 +139,7 @@ class Scheduler {
                 ErrorCode::kUnsupported, "schedule: kernel '", moved.kernel.name, "' needs ",
                 call.buffers.size(), " buffers; the device binds at most ", options_.max_arguments,
                 ". Call contiguous() on parts of the expression");
+    fold(moved.kernel);
     call.constant = written_constant(moved.kernel);
     call.kernel = std::move(moved.kernel);
     result_.calls.push_back(std::move(call));
@@ -120,9 +148,18 @@ class Scheduler {
   const ScheduleOptions& options_;
   Schedule result_;
   std::unordered_map<const void*, int> number_;
+  /// The node as it was written, of those that stand for another one.
+  std::unordered_map<const void*, Node> written_;
 };
 
 }  // namespace
+
+ScheduleOptions schedule_options(const Target& target) {
+  return {.is_known = {},
+          .max_arguments = target.max_arguments,
+          .max_local_bytes = target.max_local_bytes,
+          .threads = target.threads};
+}
 
 Schedule schedule_graph(std::span<const Node> outputs, const ScheduleOptions& options) {
   return Scheduler(options).run(outputs);

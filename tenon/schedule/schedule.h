@@ -13,6 +13,7 @@
 
 #include "tenon/ir/kernel.h"
 #include "tenon/ir/tensor_ops.h"
+#include "tenon/types/target.h"
 
 namespace tenon {
 
@@ -50,7 +51,12 @@ struct ScheduleOptions {
   int max_arguments = 0;
   /// Group memory of a kernel (Target::max_local_bytes): bounds the intermediates that it keeps.
   int64_t max_local_bytes = 1 << 18;
+  /// Groups that run at once (Target::threads): a long reduction to fewer results is cut.
+  int threads = 1;
 };
+
+/// What the Target says; nothing is known.
+ScheduleOptions schedule_options(const Target& target);
 
 /// Orders the kernels that compute `outputs`. Every call's inputs are given or written by an
 /// earlier call. Zero-size values get a buffer and no call. Throws kInternal, where TENON_VERIFY_IR

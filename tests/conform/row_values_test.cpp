@@ -51,5 +51,60 @@ TEST(RowValues, GeneratedGraphs) {
   batch.check("generated row graphs");
 }
 
+// Blocks of rows in one kernel, whole and with tails, and separate kernels.
+TEST(RowValues, Attention) {
+  GraphBatch batch;
+  Random random(9);
+  const MakeInput input = inputs_of(batch, random);
+  for (uint64_t seed = 0; seed < 24; ++seed) {
+    const int64_t size = random.pick({96, 131, 256});
+    const int64_t width = random.pick({16, 20, 24});
+    batch.add(concat("seed ", seed, ", size ", size, ", width ", width),
+              random_attention(input, seed, 2, size, width));
+  }
+  batch.check("attention");
+}
+
+TEST(RowValues, MovementChains) {
+  GraphBatch batch;
+  Random random(10);
+  const MakeInput input = inputs_of(batch, random);
+  for (uint64_t seed = 0; seed < 60; ++seed)
+    batch.add(concat("seed ", seed), random_movement_chain(input, seed));
+  batch.check("movement chains");
+}
+
+// Long reductions to few results, which the schedule cuts: several axes, lengths that nothing
+// divides, short lines, narrow dtypes.
+TEST(RowValues, LongReductions) {
+  GraphBatch batch;
+  Random random(11);
+  const MakeInput input = inputs_of(batch, random);
+  const std::pair<Shape, std::vector<int64_t>> cases[] = {
+      {{1 << 18}, {0}},        {{300007}, {0}},
+      {{521, 523}, {0, 1}},    {{3, 90001}, {1}},
+      {{87400, 3}, {0}},       {{17500, 15}, {0}},
+      {{4099, 1, 64}, {0}},    {{2, 65536, 2}, {0, 1}},
+      {{2, 3, 43717}, {0, 2}}, {{5, 7, 11, 13, 59}, {0, 2, 3, 4}}};
+  for (const auto& [shape, axes] : cases) {
+    const Node x = input(shape);
+    const std::string where = format_shape(shape);
+    for (const Op op : {Op::kAdd, Op::kMax, Op::kMin})
+      batch.add(concat(op_name(op), " of ", where), tensor_reduce(op, x, axes, DType::kF32));
+    const Node turned =
+        tensor_unary(Op::kAbs, tensor_flip(x, std::vector<int64_t>(shape.size(), 1)));
+    const Node sum = tensor_reduce(Op::kAdd, turned, axes, DType::kF32);
+    batch.add(concat("sum and more of ", where), tensor_unary(Op::kSqrt, sum));
+    const Node numbers = tensor_cast(x, DType::kI16);
+    batch.add(concat("integers of ", where), tensor_reduce(Op::kAdd, numbers, axes, DType::kI32));
+    batch.add(concat("products of ", where), tensor_reduce(Op::kMul, numbers, axes, DType::kI16));
+    const Node halves = tensor_cast(x, DType::kF16);
+    batch.add(concat("f16 of ", where), tensor_reduce(Op::kMax, halves, axes, DType::kF32));
+    const Node signs = tensor_binary(Op::kLt, x, turned);
+    batch.add(concat("all of ", where), tensor_reduce(Op::kAnd, signs, axes, DType::kBool));
+  }
+  batch.check("long reductions");
+}
+
 }  // namespace
 }  // namespace tenon::testing

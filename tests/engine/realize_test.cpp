@@ -270,6 +270,28 @@ TEST_F(Realize, AssignReadsTheOldValueAndKeepsEarlierOnes) {
   EXPECT_EQ(values_of<float>(assigned), (std::vector<float>{5, 5, 5, 5}));
 }
 
+// The schedule cuts the sum into pieces; values and writes belong to the nodes as they were given.
+TEST_F(Realize, LongReductionsAreKnownByTheirNodes) {
+  constexpr int64_t kCount = 1 << 18;
+  std::vector<float> ones(kCount, 1);
+  ones[3] = 5;
+  const Node x = buffer_of<float>(ones, {kCount});
+  const int64_t axes[] = {0};
+  const Node sum = tensor_reduce(Op::kAdd, x, axes, DType::kF32);
+  const Node leaf = buffer_of<float>({1}, {1});
+  const Node assigned = tensor_assign(leaf, tensor_binary(Op::kAdd, leaf, sum));
+  const Node outputs[] = {assigned, sum, sum};
+  RealizeStats stats;
+  realize(outputs, nullptr, &stats);
+  EXPECT_GE(stats.kernels, 3);
+  EXPECT_EQ(values_of<float>(sum), (std::vector<float>{kCount + 4}));
+  EXPECT_EQ(values_of<float>(leaf), (std::vector<float>{kCount + 5}));
+  stats = {};
+  realize(outputs, nullptr, &stats);
+  EXPECT_EQ(stats.kernels, 0);
+  EXPECT_EQ(values_of<float>(leaf), (std::vector<float>{kCount + 5}));
+}
+
 TEST_F(Realize, CopiesBetweenDevices) {
   Device& cpu = Device::get("CPU:CLANG");
   Device& baseline = Device::get("CPU:CLANG:x86_64");

@@ -103,6 +103,11 @@ TEST(Fold, CastChainsFoldOnlyWhenExact) {
 
 // --- random expressions -------------------------------------------------------------------------
 
+// One that 8 bits hold, one that they do not.
+Node position(size_t number) {
+  return make_axis(static_cast<int64_t>(number), number == 0 ? 100 : 300, AxisKind::kPar);
+}
+
 constexpr DType kDTypes[] = {DType::kBool, DType::kI8,     DType::kU8,    DType::kI32,
                              DType::kU64,  DType::kI64,    DType::kF32,   DType::kF16,
                              DType::kF64,  DType::kF8E4M3, DType::kF8E5M2};
@@ -167,6 +172,7 @@ class Generator {
            kind == Op::kNot || kind == Op::kMin || kind == Op::kMax;
   }
   Node leaf(DType dtype) {
+    if (is_int(dtype) && below(6) == 0) return make_cast(position(below(2)), dtype);
     if (below(2) == 0) return unknown(static_cast<int>(below(2)), dtype);
     const std::vector<ScalarBits> values = values_of(dtype);
     if (below(2) == 0) return bits_const(dtype, values[below(values.size())]);
@@ -238,6 +244,12 @@ Inputs make_inputs() {
       }
     }
   }
+  for (const size_t number : {0U, 1U}) {
+    inputs.nodes.push_back(position(number));
+    inputs.columns.emplace_back();
+    for (size_t row = 0; row < kNumRows; ++row)
+      inputs.columns.back().push_back(number == 0 ? row % 100 : 299 - row);
+  }
   return inputs;
 }
 
@@ -247,6 +259,7 @@ std::string text(const Node& root) {
     std::string word(dtype_name(node.dtype()));
     word += "." + std::string(op_name(node.op()));
     if (node.op() == Op::kLoad) word += std::to_string(node.attr(0));
+    if (node.op() == Op::kAxis) word += std::to_string(axis_id(node));
     if (is_const(node)) word += std::to_string(const_bits(node));
     if (is_elementwise(node.op())) {
       word += "(";

@@ -11,6 +11,7 @@
 
 #include "tenon/base/text.h"
 #include "tenon/codegen/choose_plan.h"
+#include "tenon/codegen/plan_text.h"
 #include "tenon/ir/graph_text.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/kernel_verify.h"
@@ -27,6 +28,8 @@ using testing::conv_bias_relu;
 using testing::matmul_bias_relu;
 using testing::named_row_graphs;
 using testing::Random;
+using testing::random_attention;
+using testing::random_movement_chain;
 using testing::random_row_graph;
 using testing::RowGraph;
 
@@ -36,10 +39,7 @@ Node input(ShapeView shape) {
 
 std::vector<ScheduledCall> calls_of(std::span<const Node> outputs) {
   const Target target = vector_target();
-  return schedule_graph(outputs, {.is_known = {},
-                                  .max_arguments = target.max_arguments,
-                                  .max_local_bytes = target.max_local_bytes})
-      .calls;
+  return schedule_graph(outputs, schedule_options(target)).calls;
 }
 
 std::vector<ScheduledCall> calls_of(const Node& output) {
@@ -142,6 +142,60 @@ TEST(Fusion, ContractionsTakeTheirEpilogues) {
     only_kernel(calls_of(matmul_bias_relu(input, 5, 3, 7, is_turned)));
     const Kernel conv = only_kernel(calls_of(conv_bias_relu(input, 64, 56, is_turned)));
     EXPECT_EQ(conv.buffers.size(), 5U) << "out, in, weights, bias and the sum: no im2col";
+    // Matrices that lie the other way round.
+    const auto transposed = [](ShapeView shape) {
+      if (shape.size() != 2) return input(shape);
+      return tensor_permute(input(Shape{shape[1], shape[0]}), std::vector<int64_t>{1, 0});
+    };
+    only_kernel(calls_of(matmul_bias_relu(transposed, 96, 80, 64, is_turned)));
+  }
+}
+
+// The scores of a block of rows stay in group memory.
+TEST(Fusion, AttentionIsOneKernelOfBlocks) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(concat("seed ", seed));
+    Random random(seed);
+    const bool is_long = seed % 2 == 0;
+    const Node output = is_long ? random_attention(input, seed, 16, 1024, 64)
+                                : random_attention(input, seed, 6, 512, 80);
+    const Kernel kernel = only_kernel(calls_of(renamed(output, random).outputs));
+    EXPECT_TRUE(has_vectors(kernel));
+    // Both products are register tiles: rows by vectors of what is not reduced.
+    const Plan plan = choose_plan(kernel, vector_target());
+    for (const CompPlan& entry : plan.comps) {
+      const Comp& comp = std::get<Comp>(kernel.body[static_cast<size_t>(entry.comp)].node);
+      if (entry.comp != 0 && entry.how != How::kRoot) continue;
+      const Node vec = comp.axes[static_cast<size_t>(entry.parts.back().axis)].axis;
+      EXPECT_EQ(axis_kind(vec), AxisKind::kPar) << to_text(plan, kernel);
+      EXPECT_TRUE(comp.combine) << to_text(plan, kernel);
+    }
+    for (const BufferDecl& buffer : kernel.buffers) {
+      const bool is_scores = num_elements(buffer.dims) > 6 * 512 * 512;
+      EXPECT_TRUE(!is_scores || buffer.access == BufferAccess::kTmp) << buffer.name;
+    }
+  }
+}
+
+// Short rows are no larger than the operands, long ones do not fit the cache: two products and what
+// is between them.
+TEST(Fusion, AttentionThatGainsNothingIsSeparateKernels) {
+  for (const int64_t size : {64, 1 << 17}) {
+    const std::vector<ScheduledCall> calls = calls_of(random_attention(input, 5, 2, size, 64));
+    EXPECT_GE(calls.size(), 3U) << text_of(calls);
+  }
+}
+
+// One index for the whole chain.
+TEST(Fusion, MovementChainsHaveNoDivision) {
+  constexpr uint64_t kNumGraphs = 300;
+  for (uint64_t seed = 0; seed < kNumGraphs; ++seed) {
+    SCOPED_TRACE(concat("seed ", seed));
+    Random random(seed);
+    const Node output = random_movement_chain(input, seed);
+    const std::string text = to_text(only_kernel(calls_of(renamed(output, random).outputs)));
+    EXPECT_EQ(text.find("//"), std::string::npos) << text;
+    EXPECT_EQ(text.find('%'), std::string::npos) << text;
   }
 }
 

@@ -209,9 +209,13 @@ class PlanGenerator {
     for (size_t buffer = 1; buffer < kernel_.buffers.size(); ++buffer) {
       if (kernel_.buffers[buffer].access != BufferAccess::kIn || below(4) != 0) continue;
       if (!reads(comp, static_cast<int>(buffer))) continue;
-      entry.stages.push_back({.buffer = static_cast<int>(buffer),
-                              .depth = static_cast<int>(below(num_loops + 1)),
-                              .layout = {}});
+      Stage stage{.buffer = static_cast<int>(buffer), .layout = {}};
+      stage.depth = static_cast<int>(below(num_loops + 1));
+      if (entry.how != How::kRoot && below(2) == 0) {
+        stage.around = entry.at.comp;
+        stage.depth = static_cast<int>(below(static_cast<size_t>(entry.at.depth) + 1));
+      }
+      entry.stages.push_back(std::move(stage));
     }
   }
 

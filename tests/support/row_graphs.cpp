@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "tenon/ir/tensor_ops.h"
 #include "tests/support/random.h"
@@ -138,15 +139,16 @@ Node random_row_graph(const MakeInput& input, uint64_t seed, bool is_long) {
   Shape shape(rank);
   for (int64_t& dim : shape)
     dim = random.between(2, is_long ? 24 : 6);
-  if (is_long) shape[0] = random.between(40, 90);
+  const auto kept = random.percent(50) ? 0 : random.below(static_cast<int64_t>(rank));
+  if (is_long) shape[static_cast<size_t>(kept)] = random.between(40, 90);
   Node x = input(shape);
   const int64_t num_reductions = random.between(1, 4);
   for (int64_t i = 0; i < num_reductions; ++i) {
     std::vector<int64_t> axes;
-    for (int64_t axis = 1; axis < static_cast<int64_t>(rank); ++axis) {
-      if (random.percent(60)) axes.push_back(axis);
+    for (int64_t axis = 0; axis < static_cast<int64_t>(rank); ++axis) {
+      if (axis != kept && random.percent(60)) axes.push_back(axis);
     }
-    if (axes.empty()) axes.push_back(random.between(1, static_cast<int64_t>(rank) - 1));
+    if (axes.empty()) axes.push_back(kept == 0 ? static_cast<int64_t>(rank) - 1 : 0);
     Node value = x;
     if (random.percent(40)) value = tensor_unary(random.pick({Op::kSin, Op::kAbs, Op::kTanh}), x);
     Node row = reduced(random.pick({Op::kAdd, Op::kMax, Op::kMin}), value, axes);
@@ -184,6 +186,137 @@ Node conv_bias_relu(const MakeInput& input, int64_t channels, int64_t size, bool
   const Node bias = wide(tensor_reshape(input(Shape{channels}), Shape{1, channels, 1, 1}), shape);
   const Node y = binary(Op::kAdd, result, bias, is_turned);
   return binary(Op::kMax, y, scalar(0, y.shape()), is_turned);
+}
+
+namespace {
+
+// (heads, size, width), as it lies in memory.
+Node drawn_heads(const MakeInput& input, Random& random, int64_t heads, int64_t size,
+                 int64_t width) {
+  switch (random.below(4)) {
+    case 0: return tensor_permute(input(Shape{size, heads, width}), std::vector<int64_t>{1, 0, 2});
+    case 1: return tensor_permute(input(Shape{heads, width, size}), std::vector<int64_t>{0, 2, 1});
+    case 2: {
+      // Two groups of heads share what is stored once.
+      if (heads % 2 != 0) break;
+      const Node stored = input(Shape{heads / 2, 1, size, width});
+      const Node shared = wide(stored, Shape{heads / 2, 2, size, width});
+      return tensor_reshape(shared, Shape{heads, size, width});
+    }
+    default: break;
+  }
+  return input(Shape{heads, size, width});
+}
+
+// (heads, m, k) x (heads, k, n)
+Node product(const Node& a, const Node& b, bool is_turned) {
+  const int64_t heads = a.shape()[0];
+  const int64_t m = a.shape()[1];
+  const int64_t k = a.shape()[2];
+  const int64_t n = b.shape()[2];
+  const Shape box{heads, m, n, k};
+  const Node left = wide(tensor_reshape(a, Shape{heads, m, 1, k}), box);
+  const Node turned_b = tensor_permute(b, std::vector<int64_t>{0, 2, 1});
+  const Node right = wide(tensor_reshape(turned_b, Shape{heads, 1, n, k}), box);
+  const Node sum = reduced(Op::kAdd, binary(Op::kMul, left, right, is_turned), {3});
+  return tensor_reshape(sum, Shape{heads, m, n});
+}
+
+// Where the key is not behind the query, else -inf.
+Node causal(const Node& scores, bool is_turned) {
+  const Node query = tensor_index(DType::kI32, scores.shape(), 1);
+  const Node key = tensor_index(DType::kI32, scores.shape(), 2);
+  const Node outside = scalar(-INFINITY, scores.shape());
+  if (is_turned) return tensor_where(tensor_binary(Op::kLt, query, key), outside, scores);
+  return tensor_where(tensor_binary(Op::kLe, key, query), scores, outside);
+}
+
+}  // namespace
+
+Node random_attention(const MakeInput& input, uint64_t seed, int64_t heads, int64_t size,
+                      int64_t width) {
+  Random random(seed);
+  const Node q = drawn_heads(input, random, heads, size, width);
+  const Node k = drawn_heads(input, random, heads, size, width);
+  const Node v = drawn_heads(input, random, heads, size, width);
+  const bool is_turned = random.percent(50);
+  const Rows ops{2, is_turned};
+  Node scores = product(q, tensor_permute(k, std::vector<int64_t>{0, 2, 1}), is_turned);
+  scores = random.percent(50) ? binary(Op::kMul, scores, scalar(0.25F, scores.shape()), is_turned)
+                              : tensor_binary(Op::kDiv, scores, scalar(4, scores.shape()));
+  if (random.percent(50)) scores = causal(scores, is_turned);
+  if (random.percent(30)) {
+    const Node bias = wide(input(Shape{1, size, size}), scores.shape());
+    scores = binary(Op::kAdd, scores, bias, is_turned);
+  }
+  Node weights;
+  switch (random.below(3)) {
+    case 0: weights = ops.softmax(scores); break;
+    case 1: weights = ops.softmax_by_division(scores); break;
+    default: weights = ops.softmax_by_log(scores); break;
+  }
+  const Node result = product(weights, v, random.percent(50));
+  if (random.percent(50)) return result;
+  return tensor_permute(result, std::vector<int64_t>{1, 0, 2});
+}
+
+Node random_movement_chain(const MakeInput& input, uint64_t seed) {
+  Random random(seed);
+  // Each dim of the input is split in two.
+  const auto rank = static_cast<size_t>(random.between(1, 3));
+  Shape whole;
+  Shape split;
+  for (size_t i = 0; i < rank; ++i) {
+    split.push_back(random.between(2, 5));
+    split.push_back(random.between(2, 5));
+    whole.push_back(split[2 * i] * split[2 * i + 1]);
+  }
+  Node x = tensor_reshape(input(whole), split);
+  // Both halves of a dim that stays together are flipped, or none.
+  std::vector<int64_t> order;
+  std::vector<int64_t> flips(2 * rank, 0);
+  for (size_t i = 0; i < rank; ++i)
+    order.push_back(static_cast<int64_t>(i));
+  for (size_t i = rank; i > 1; --i)
+    std::swap(order[i - 1], order[static_cast<size_t>(random.below(static_cast<int64_t>(i)))]);
+  std::vector<int64_t> axes;
+  Shape joined;
+  const bool is_joined = random.percent(50);
+  for (const int64_t dim : order) {
+    const bool is_swapped = !is_joined && random.percent(50);
+    axes.push_back(2 * dim + (is_swapped ? 1 : 0));
+    axes.push_back(2 * dim + (is_swapped ? 0 : 1));
+    joined.push_back(whole[static_cast<size_t>(dim)]);
+  }
+  x = tensor_permute(x, axes);
+  for (size_t i = 0; i < rank; ++i) {
+    flips[2 * i] = random.below(2);
+    flips[2 * i + 1] = is_joined ? flips[2 * i] : random.below(2);
+  }
+  x = tensor_flip(x, flips);
+  if (is_joined) x = tensor_reshape(x, joined);
+  const size_t count = x.shape().size();
+  for (int64_t round = random.between(1, 2); round > 0; --round) {
+    std::vector<int64_t> before;
+    std::vector<int64_t> after;
+    for (size_t i = 0; i < count; ++i) {
+      before.push_back(random.between(0, 2));
+      after.push_back(random.between(0, 2));
+    }
+    x = tensor_pad(x, before, after, 0);
+    std::vector<int64_t> begin;
+    std::vector<int64_t> end;
+    for (const int64_t dim : x.shape()) {
+      begin.push_back(random.between(0, dim > 2 ? 1 : 0));
+      end.push_back(dim - random.between(0, dim > 3 ? 1 : 0));
+    }
+    x = tensor_shrink(x, begin, end);
+    flips.assign(count, 0);
+    for (int64_t& flag : flips)
+      flag = random.below(2);
+    x = tensor_flip(x, flips);
+  }
+  return x;
 }
 
 }  // namespace tenon::testing

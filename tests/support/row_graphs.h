@@ -24,14 +24,24 @@ using MakeInput = std::function<Node(ShapeView)>;
 /// softmax, log_softmax, layernorm, rmsnorm on (rows, columns), each in several ways.
 std::vector<RowGraph> named_row_graphs(const MakeInput& input, int64_t rows, int64_t columns);
 
-/// One to four reductions over one to three axes, the first axis never among them, each followed by
-/// elementwise use of what it reduced; the same for equal seeds. `is_long`: with rows enough to
-/// deal out, else small in all.
+/// One to four reductions over one to three axes, one axis (often the first) never among them, each
+/// followed by elementwise use of what it reduced; the same for equal seeds. `is_long`: with rows
+/// enough to deal out, else small in all.
 Node random_row_graph(const MakeInput& input, uint64_t seed, bool is_long);
 
 /// matmul and convolution (3x3, padded), each with a bias and a relu behind it. `is_turned`: the
 /// operands of all commuting ops the other way round.
 Node matmul_bias_relu(const MakeInput& input, int64_t m, int64_t n, int64_t k, bool is_turned);
 Node conv_bias_relu(const MakeInput& input, int64_t channels, int64_t size, bool is_turned);
+
+/// softmax(q k^T * scale) v of (heads, size, width), drawn: order of operands, how softmax is
+/// written, how k and the heads lie, with a causal mask or a bias or without, grouped
+/// heads.
+Node random_attention(const MakeInput& input, uint64_t seed, int64_t heads, int64_t size,
+                      int64_t width);
+
+/// reshape, permute, pad, shrink and flip, drawn, on an input; what the result's index is has no
+/// div or mod when written directly.
+Node random_movement_chain(const MakeInput& input, uint64_t seed);
 
 }  // namespace tenon::testing
