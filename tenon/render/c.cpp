@@ -31,8 +31,6 @@ constexpr std::string_view kReserved[] = {
 /// `x < 0` of an unsigned x, or `x | 1` of a bool, is right however sure its outcome is.
 constexpr std::string_view kPragmaItem =
     "#pragma clang diagnostic ignored \"-Wtautological-compare\"";
-constexpr std::string_view kHelperItem =
-    "#define HELPER static inline __attribute__((always_inline))";
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 
 #include "tenon/base/error.h"
 #include "tenon/render/c_writer.h"
+#include "tenon/render/unit_table.h"
 
 namespace tenon::detail {
 
@@ -135,6 +136,28 @@ std::string CWriter::vector_text(const Inst& inst) {
     return parts.size() == 1 ? parts[0] : concat('(', type, "){", tenon::join(parts, ", "), '}');
   }
   return concat("__builtin_shufflevector(", a, ", ", b, ", ", tenon::join(table, ", "), ')');
+}
+
+// --- matrix units --------------------------------------------------------------------------------
+
+std::string CWriter::mma_text(const Inst& inst) {
+  const MatrixUnit& unit = target().units[static_cast<size_t>(inst.imm)];
+  const UnitText* const row = find_unit_text(unit);
+  if (row == nullptr) fail_unsupported(concat("matrix unit ", to_text(unit), " has no builtin"));
+  const std::string a = type_text(operand_type(inst, 0));
+  const std::string b = type_text(operand_type(inst, 1));
+  const std::string acc = type_text(inst.type);
+  const std::string groups = type_text(value_type(DType::kI32, unit.n));
+  const std::string name = concat("mma_", a, '_', b, '_', acc);
+  add_type(std::string(kHelperItem));
+  add_helper(concat("HELPER ", acc, ' ', name, '(', a, " a, ", b, " b, ", acc, " c) {\n",
+                    "  typedef ", type_text(value_type(unit.acc)),
+                    " sums __attribute__((vector_size(", 4 * unit.n, ")));\n  typedef ",
+                    row->builtin_element, " items __attribute__((vector_size(", 4 * unit.n,
+                    ")));\n  const ", groups, " groups = __builtin_bit_cast(i32, a);\n  return (",
+                    acc, ')', row->builtin, "((sums)c, (items)groups, (items)b);\n}"));
+  return concat(name, '(', operand_text(inst, 0), ", ", operand_text(inst, 1), ", ",
+                operand_text(inst, 2), ')');
 }
 
 }  // namespace tenon::detail

@@ -65,6 +65,7 @@ class CLikeWriter {
   virtual std::string source_text(const Inst& inst) = 0;
   virtual std::string cast_text(const Inst& inst) = 0;
   virtual std::string vector_text(const Inst& inst) = 0;
+  virtual std::string mma_text(const Inst& inst);  ///< refuses, where no language says more
   virtual std::string load_text(const Inst& inst) = 0;
   virtual std::string atomic_text(const Inst& inst) = 0;
   /// Statements and declarations, one or more lines without indentation.

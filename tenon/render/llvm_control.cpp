@@ -6,6 +6,7 @@
 #include <array>
 
 #include "tenon/base/error.h"
+#include "tenon/ir/linear_unit.h"
 #include "tenon/render/llvm_writer.h"
 
 namespace tenon::detail {
@@ -107,7 +108,9 @@ void LlvmWriter::print_inst(InstId id) {
   if (inst.op == Op::kAtomic) return print_atomic(inst, name);
   if (is_elementwise(inst.op)) return print_elementwise(inst, name);
   if (op_info(inst.op).op_class == OpClass::kVector) return print_vector(inst, name);
-  fail_unsupported(concat("op ", op_name(inst.op), " is for matrix units, which it has not"));
+  if (const auto reason = why_not_unit(program_, inst, target_.units)) fail_unsupported(*reason);
+  if (inst.op == Op::kMma) return print_mma(inst, name);
+  fail_unsupported(concat("op ", op_name(inst.op), " has no spelling in this language"));
 }
 
 void LlvmWriter::print_for(InstId id) {

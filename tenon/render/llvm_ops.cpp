@@ -9,6 +9,7 @@
 #include "tenon/render/llvm_table.h"
 #include "tenon/render/llvm_writer.h"
 #include "tenon/render/native_ops.h"
+#include "tenon/render/unit_table.h"
 
 namespace tenon::detail {
 
@@ -270,6 +271,27 @@ void LlvmWriter::print_lanes(const LinearType& type, const std::string& name,
          type_text(type.dtype, 1), ' ', scalars[i], ", i64 ", i);
     vector = concat('%', next);
   }
+}
+
+// --- matrix units --------------------------------------------------------------------------------
+
+void LlvmWriter::print_mma(const Inst& inst, const std::string& name) {
+  const MatrixUnit& unit = target_.units[static_cast<size_t>(inst.imm)];
+  const UnitText* const row = find_unit_text(unit);
+  if (row == nullptr) fail_unsupported(concat("matrix unit ", to_text(unit), " has no intrinsic"));
+  const LinearType& b = operand_type(inst, 1);
+  const std::string groups = type_text(DType::kI32, unit.n);
+  const std::string items = concat('<', b.lanes, " x ", row->intrinsic_element, '>');
+  const std::string acc = type_text(inst.type);
+  line('%', name, ".g = bitcast ", type_text(operand_type(inst, 0)), ' ', operand_text(inst, 0),
+       " to i32");
+  line('%', name, ".i = insertelement ", groups, " poison, i32 %", name, ".g, i64 0");
+  line('%', name, ".s = shufflevector ", groups, " %", name, ".i, ", groups, " poison, <", unit.n,
+       " x i32> zeroinitializer");
+  line('%', name, ".a = bitcast ", groups, " %", name, ".s to ", items);
+  line('%', name, ".b = bitcast ", type_text(b), ' ', operand_text(inst, 1), " to ", items);
+  line('%', name, " = call ", acc, " @", row->intrinsic, '(', acc, ' ', operand_text(inst, 2), ", ",
+       items, " %", name, ".a, ", items, " %", name, ".b)");
 }
 
 }  // namespace tenon::detail
