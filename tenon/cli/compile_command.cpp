@@ -48,7 +48,8 @@ ProgramObject compile(const TensorGraph& graph, const EngineDevice& device) {
   Schedule schedule =
       schedule_graph(graph.outputs, {.is_known = {},
                                      .max_arguments = device.target().max_arguments,
-                                     .max_local_bytes = device.target().max_local_bytes});
+                                     .max_local_bytes = device.target().max_local_bytes,
+                                     .units = device.target().units});
   TENON_CHECK(schedule.calls.size() == 1 && schedule.calls[0].copy_from < 0,
               ErrorCode::kInvalidArgument, "compile: graph '", graph.name, "' takes ",
               schedule.calls.size(),

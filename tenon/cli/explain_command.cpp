@@ -69,7 +69,8 @@ void explain(const TensorGraph& graph, const std::string& device_name, const Exp
   const Schedule schedule =
       schedule_graph(graph.outputs, {.is_known = {},
                                      .max_arguments = device.target().max_arguments,
-                                     .max_local_bytes = device.target().max_local_bytes});
+                                     .max_local_bytes = device.target().max_local_bytes,
+                                     .units = device.target().units});
   std::vector<std::string> names;
   for (const ScheduledCall& call : schedule.calls)
     names.push_back(call.copy_from >= 0 ? "copy" : kernel_symbol(call.kernel));

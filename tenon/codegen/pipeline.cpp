@@ -63,7 +63,7 @@ class Pipeline {
     const DType width = choose_index_width(nest, target_);
     nest = give_indices_width(nest, width);
     after("give_indices_width", nest, KernelStage::kFlat);
-    LinearProgram program = emit_linear(nest, width);
+    LinearProgram program = emit_linear(nest, width, target_.units);
     after("emit_linear", program, false);
     program = clean_linear(program);
     after("clean_linear", program, true);

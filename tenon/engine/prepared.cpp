@@ -129,6 +129,7 @@ std::shared_ptr<const Prepared> make_prepared(const GraphForm& form, std::span<c
       return found != numbers.end() && form.devices[static_cast<size_t>(found->second)] != nullptr;
     };
     options.max_local_bytes = default_device.target().max_local_bytes;
+    options.units = default_device.target().units;
     schedule = schedule_graph(outputs, options);
     prepared->buffers = prepare_buffers(schedule, form, numbers, default_device);
     for (const ScheduledCall& call : schedule.calls)

@@ -63,7 +63,8 @@ class Scheduler {
     };
     const std::vector<Node> order = order_to_given(outputs, is_given);
     if (setting_bool(Setting::kVerifyIr)) check_nodes(order);
-    const StoreChoice stored = choose_stores(order, outputs, is_given, options_.max_local_bytes);
+    const StoreChoice stored =
+        choose_stores(order, outputs, is_given, options_.max_local_bytes, options_.units);
     const std::function<bool(const Node&)> is_stored = [&](const Node& node) {
       return is_given(node) || stored.has(node);
     };

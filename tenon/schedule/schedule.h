@@ -13,6 +13,7 @@
 
 #include "tenon/ir/kernel.h"
 #include "tenon/ir/tensor_ops.h"
+#include "tenon/types/matrix_unit.h"
 
 namespace tenon {
 
@@ -50,6 +51,8 @@ struct ScheduleOptions {
   int max_arguments = 0;
   /// Group memory of a kernel (Target::max_local_bytes): bounds the intermediates that it keeps.
   int64_t max_local_bytes = 1 << 18;
+  /// Matrix units (Target::units): casts of their operands are left to them. Must outlive the call.
+  std::span<const MatrixUnit> units = {};
 };
 
 /// Orders the kernels that compute `outputs`. Every call's inputs are given or written by an

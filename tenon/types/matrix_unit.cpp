@@ -2,6 +2,7 @@
 
 #include "tenon/types/matrix_unit.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -61,6 +62,15 @@ class Parts {
 };
 
 }  // namespace
+
+bool has_product_unit(std::span<const MatrixUnit> units, DType x, DType y, DType acc) {
+  return std::any_of(units.begin(), units.end(), [&](const MatrixUnit& unit) {
+    if (unit.acc != acc) return false;
+    const bool is_direct = (unit.a == x && unit.b == y) || (unit.a == y && unit.b == x);
+    return is_direct ||
+           (x == y && is_signed_int(x) && unit.b == x && unit.a == unsigned_of_same_width(x));
+  });
+}
 
 std::string to_text(const MatrixUnit& unit) {
   return concat(dtype_name(unit.a), "*", dtype_name(unit.b), ">", dtype_name(unit.acc), ":", unit.m,

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -45,6 +46,10 @@ struct MatrixUnit {
   bool needs_setup = false;  ///< unit_setup stands before the first use
   friend bool operator==(const MatrixUnit&, const MatrixUnit&) = default;
 };
+
+/// Whether one of the units adds up products of `x` and `y`, in this or the other order, in `acc`;
+/// also where one that takes x unsigned does, for that takes signed numbers after an offset.
+bool has_product_unit(std::span<const MatrixUnit> units, DType x, DType y, DType acc);
 
 /// "bf16*bf16>f32:1x16x2/2:vectors:odd_first:flush:ready", every field in this order.
 std::string to_text(const MatrixUnit& unit);

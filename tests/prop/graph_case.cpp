@@ -187,10 +187,11 @@ void lower_case(const DevicePair& devices, GraphCase& graph_case, bool check_tex
   }
   graph_case.lowered.clear();
   graph_case.call_devices.clear();
-  graph_case.schedule = schedule_graph(graph_case.outputs,
-                                       {.is_known = {},
-                                        .max_arguments = devices.first.target().max_arguments,
-                                        .max_local_bytes = devices.first.target().max_local_bytes});
+  graph_case.schedule =
+      schedule_graph(graph_case.outputs, {.is_known = {},
+                                          .max_arguments = devices.first.target().max_arguments,
+                                          .max_local_bytes = devices.first.target().max_local_bytes,
+                                          .units = devices.first.target().units});
   const Schedule& schedule = graph_case.schedule;
   for (const ScheduledCall& call : schedule.calls) {
     const Node& written = schedule.buffers[static_cast<size_t>(call.buffers[0])].node;

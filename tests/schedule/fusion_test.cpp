@@ -38,7 +38,8 @@ std::vector<ScheduledCall> calls_of(std::span<const Node> outputs) {
   const Target target = vector_target();
   return schedule_graph(outputs, {.is_known = {},
                                   .max_arguments = target.max_arguments,
-                                  .max_local_bytes = target.max_local_bytes})
+                                  .max_local_bytes = target.max_local_bytes,
+                                  .units = target.units})
       .calls;
 }
 
