@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tenon/base/text.h"
+#include "tenon/rules/affine.h"
 #include "tenon/rules/embeds.h"
 
 namespace tenon {
@@ -30,8 +31,23 @@ Node narrow_value(const Node& factor, DType acc) {
   return is_narrow ? value : Node();
 }
 
-bool is_whole_or_load(const Node& value) {
-  return is_int(value.dtype()) || load_under(value);
+// A narrow float is not computed with: it is loaded, or what a gate leaves of a load.
+bool is_operand_a(const Node& value) {
+  return is_int(value.dtype()) || is_const(value) || load_under(value);
+}
+
+// index = axis + a multiple of `count`.
+bool is_aligned(const Node& index, const Node& axis, int64_t count) {
+  StructuralOrder order;
+  const auto form = to_affine(index, order);
+  if (!form || form->offset % count != 0) return false;
+  bool has_axis = false;
+  for (const AffineTerm& term : form->terms) {
+    const bool is_axis = term.node == axis;
+    has_axis = has_axis || is_axis;
+    if (is_axis ? term.coefficient != 1 : term.coefficient % count != 0) return false;
+  }
+  return has_axis;
 }
 
 }  // namespace
@@ -44,7 +60,7 @@ std::optional<UnitFactors> unit_factors(const Comp& comp, const Node& column) {
   if (!factors.a || !factors.b) return std::nullopt;
   if (uses(factors.a, column)) std::swap(factors.a, factors.b);
   const bool fits = !uses(factors.a, column) && uses(factors.b, column) && load_under(factors.b) &&
-                    is_whole_or_load(factors.a);
+                    is_operand_a(factors.a);
   return fits ? std::optional(factors) : std::nullopt;
 }
 
@@ -77,6 +93,7 @@ std::optional<std::string> why_not_unit(const PlacedComp& comp, const Target& ta
   };
   int vec_axis = -1;
   int depth_axis = -1;
+  Node columns;  // the vec part
   int64_t lanes = 1;
   int64_t count = 1;
   for (size_t i = 0; i < comp.instances.size(); ++i) {
@@ -85,6 +102,7 @@ std::optional<std::string> why_not_unit(const PlacedComp& comp, const Target& ta
     if (role == Role::kVec) {
       vec_axis = comp.instance_parts[i].axis;
       lanes = extent;
+      columns = comp.instances[i].axis;
     } else if (role == Role::kUnit) {
       depth_axis = comp.instance_parts[i].axis;
       count = extent;
@@ -109,10 +127,17 @@ std::optional<std::string> why_not_unit(const PlacedComp& comp, const Target& ta
   }
   const LayoutPart& inner = stage->stage.layout.back();
   const LayoutPart& outer = stage->stage.layout[stage->stage.layout.size() - 2];
-  const Node& red = source.axes[static_cast<size_t>(depth_axis)].axis;
-  const bool fits = uses(b.index[static_cast<size_t>(inner.dim)], red) && inner.extent == count &&
-                    inner.pad == 0 && uses(b.index[static_cast<size_t>(outer.dim)], column) &&
-                    outer.extent % lanes == 0 && outer.pad == 0 && inner.dim != outer.dim;
+  const std::vector<Node> index = [&] {
+    const auto values = axis_values(comp);
+    std::vector<Node> placed;
+    for (const Node& node : b.index)
+      placed.push_back(substitute(node, values));
+    return storage_index(stage->storage, placed);
+  }();
+  const bool fits = inner.extent == count && inner.pad == 0 && outer.extent % lanes == 0 &&
+                    outer.pad == 0 && inner.dim != outer.dim &&
+                    is_aligned(index[static_cast<size_t>(inner.dim)], depth, count) &&
+                    is_aligned(index[static_cast<size_t>(outer.dim)], columns, lanes);
   if (!fits) return refused("the layout of its staged operand does not end in the unit's");
   // A tail of the depth needs zeros in both operands, or whole numbers.
   const bool has_tail = comp.guards[static_cast<size_t>(depth_axis)] != Node();

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "tenon/codegen/offset_products.h"
 #include "tenon/codegen/unit_match.h"
 #include "tenon/codegen/walk.h"
 #include "tenon/ir/tensor_ops.h"
@@ -49,7 +50,12 @@ Tile tile_of(int64_t rows, int64_t columns, int64_t lanes) {
 class UnitPlanner {
  public:
   UnitPlanner(const Kernel& kernel, const Target& target)
-      : kernel_(kernel), target_(target), sum_(walk_of(kernel, 0)), last_(walk_of(kernel, 1)) {}
+      : kernel_(kernel),
+        target_(target),
+        sum_(walk_of(kernel, 0)),
+        last_(walk_of(kernel, static_cast<int>(kernel.body.size()) - 1)) {}
+
+  Node column() { return find_axes() ? axis(vec_) : Node(); }
 
   std::optional<Plan> run() {
     if (!find_axes() || !find_operands()) return std::nullopt;
@@ -187,7 +193,58 @@ class UnitPlanner {
     const int last_vec = static_cast<int>(consumer_[vec_]);
     if (tile.vectors > 1) after.parts.push_back({last_vec, Role::kUnroll, lanes});
     after.parts.push_back({last_vec, Role::kVec, 1});
-    return Plan{{std::move(entry), std::move(after)}};
+    Plan plan{{std::move(entry), std::move(after)}};
+    if (kernel_.body.size() == 3) plan.comps.push_back(beside(plan.comps[0], lanes));
+    return plan;
+  }
+
+  // The comp between the two, a sum for each column: once in each group.
+  CompPlan beside(const CompPlan& root, int64_t lanes) const {
+    const Walk walk = walk_of(kernel_, 1);
+    CompPlan entry{.comp = 1, .how = How::kBefore};
+    entry.at = {sum_.number, static_cast<int>(std::count_if(
+                                 root.parts.begin(), root.parts.end(),
+                                 [](const Part& part) { return part.role == Role::kGrid; }))};
+    int vec = -1;
+    int deep = -1;  // a red axis along which the operand is contiguous
+    for (size_t i = 0; i < walk.num_axes(); ++i) {
+      const int64_t stride = walk.accesses.back().strides[i];
+      if (stride == 1 && walk.is_red(i) && walk.extent(i) >= 2 * lanes) deep = static_cast<int>(i);
+      if (stride == 1 && !walk.is_red(i)) vec = static_cast<int>(i);
+    }
+    for (size_t i = 0; i < walk.num_axes(); ++i) {
+      const int axis = static_cast<int>(i);
+      if (walk.is_red(i) || is_fixed(walk, i, root)) continue;
+      entry.parts.push_back({axis, Role::kSeq, axis == vec ? lanes : 1});
+    }
+    entry.acc = Acc{.depth = entry.num_loops()};
+    for (size_t i = 0; i < walk.num_axes(); ++i) {
+      const int axis = static_cast<int>(i);
+      if (!walk.is_red(i)) continue;
+      if (axis == deep) {
+        entry.parts.push_back({axis, Role::kSeq, lanes, Tail::kPeel});
+      } else {
+        entry.parts.push_back({axis, Role::kSeq, 1});
+      }
+    }
+    if (deep >= 0) entry.parts.push_back({deep, Role::kVec, 1});
+    if (vec >= 0) entry.parts.push_back({vec, Role::kVec, 1});
+    return entry;
+  }
+
+  // A par axis of the comp between that a grid part with step 1 of the root fixes.
+  bool is_fixed(const Walk& walk, size_t number, const CompPlan& root) const {
+    const Node& own = walk.comp->axes[number].axis;
+    for (size_t dim = 0; dim < walk.comp->index.size(); ++dim) {
+      if (walk.comp->index[dim] != own) continue;
+      for (const Part& part : root.parts) {
+        const bool is_its = part.role == Role::kGrid && part.step == 1 &&
+                            axis_extent(axis(static_cast<size_t>(part.axis))) == axis_extent(own) &&
+                            static_cast<size_t>(part.axis) != vec_;
+        if (is_its) return true;
+      }
+    }
+    return false;
   }
 
   // Groups: other par axes first, then column blocks, then bands of rows.
@@ -280,8 +337,17 @@ class UnitPlanner {
 }  // namespace
 
 std::optional<Plan> unit_plan(const Kernel& kernel, const Target& target) {
-  if (target.units.empty() || kernel.body.size() != 2) return std::nullopt;
+  if (target.units.empty() || kernel.body.size() < 2 || kernel.body.size() > 3) return std::nullopt;
   return UnitPlanner(kernel, target).run();
+}
+
+Node unit_column(const Kernel& kernel) {
+  return kernel.body.size() < 2 ? Node() : UnitPlanner(kernel, Target()).column();
+}
+
+Kernel prepared_for_units(const Kernel& kernel, const Target& target) {
+  const auto offset = offset_products(kernel, target);
+  return offset && unit_plan(*offset, target) ? *offset : kernel;
 }
 
 }  // namespace tenon

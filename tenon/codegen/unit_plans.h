@@ -13,4 +13,13 @@ namespace tenon {
 /// too seldom to be worth laying out for it.
 std::optional<Plan> unit_plan(const Kernel& kernel, const Target& target);
 
+/// The axis of the first comp, a sum of products, that the last comp writes side by side: the
+/// columns of a unit's tiles. Null: there is none, or axes of the sum that the last comp does not
+/// have.
+Node unit_column(const Kernel& kernel);
+
+/// The kernel that a plan is to be chosen for: with products offset (offset_products.h) where that
+/// makes a plan for a unit, else as it is.
+Kernel prepared_for_units(const Kernel& kernel, const Target& target);
+
 }  // namespace tenon
