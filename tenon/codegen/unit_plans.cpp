@@ -19,6 +19,8 @@ namespace {
 constexpr int64_t kMinRows = 8;
 // Groups of the depth that a block of operand b has.
 constexpr int64_t kBlockGroups = 1024;
+// Bytes of a block of operand b, which all bands of rows read again: a second-level cache holds it.
+constexpr int64_t kBlockBytes = 512 << 10;
 
 struct Tile {
   int64_t rows = 1;
@@ -261,7 +263,8 @@ class UnitPlanner {
       if (is_dealt) groups *= sum_.extent(i);
     }
     const int64_t bytes = depth * dtype_size_bytes(factors_.b.dtype());
-    const int64_t most = std::max<int64_t>(target_.max_local_bytes / 2 / bytes, width);
+    const int64_t budget = std::min(target_.max_local_bytes / 2, kBlockBytes);
+    const int64_t most = std::max<int64_t>(budget / bytes, width);
     const int64_t pieces = std::max(ceil_div(wanted, groups), ceil_div(columns, most));
     const int64_t block =
         std::clamp(round_up(ceil_div(columns, pieces), width), width, round_up(columns, width));
