@@ -35,6 +35,16 @@ LinearType unit_type_of_acc(const MatrixUnit& unit) {
   return matrix_type(unit, unit.acc, unit.m * unit.n);
 }
 
+const MatrixUnit* find_tile_unit(std::span<const MatrixUnit> units, const LinearType& type) {
+  for (const MatrixUnit& unit : units) {
+    if (type == unit_type_of_acc(unit) || type == unit_type_of_a(unit) ||
+        type == unit_type_of_b(unit)) {
+      return &unit;
+    }
+  }
+  return nullptr;
+}
+
 int tile_rows(const MatrixUnit& unit, const LinearType& type) {
   if (type == unit_type_of_acc(unit) || type == unit_type_of_a(unit)) return unit.m;
   return unit.k / unit.group;

@@ -22,6 +22,9 @@ LinearType unit_type_of_a(const MatrixUnit& unit);
 LinearType unit_type_of_b(const MatrixUnit& unit);
 LinearType unit_type_of_acc(const MatrixUnit& unit);
 
+/// The first unit that has tiles of this type, or null.
+const MatrixUnit* find_tile_unit(std::span<const MatrixUnit> units, const LinearType& type);
+
 /// Rows of a tile of this type in memory, each of equally many elements that lie side by side.
 int tile_rows(const MatrixUnit& unit, const LinearType& type);
 

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "tenon/base/error.h"
+#include "tenon/ir/linear_text.h"
+#include "tenon/ir/linear_unit.h"
 #include "tenon/render/c_writer.h"
 #include "tenon/render/unit_table.h"
 
@@ -139,6 +141,32 @@ std::string CWriter::vector_text(const Inst& inst) {
 }
 
 // --- matrix units --------------------------------------------------------------------------------
+
+/// "rows, bytes of a row"
+std::string CWriter::tile_shape(const LinearType& type) const {
+  const MatrixUnit* const unit = find_tile_unit(target().units, type);
+  if (unit == nullptr || find_tile_unit_text(*unit) == nullptr) {
+    fail_unsupported(concat("no tile register of the Target holds ", to_text(type)));
+  }
+  const int rows = tile_rows(*unit, type);
+  return concat(rows, ", ", type.lanes / rows * dtype_size_bytes(type.dtype));
+}
+
+std::string CWriter::unit_text(const Inst& inst) {
+  if (inst.type.kind != TypeKind::kTile) return mma_text(inst);
+  const std::string shape = tile_shape(inst.type);
+  if (inst.op == Op::kMma) {
+    const MatrixUnit& unit = target().units[static_cast<size_t>(inst.imm)];
+    return concat(find_tile_unit_text(unit)->builtin, '(', shape, ", ",
+                  unit.k * dtype_size_bytes(unit.a), ", ", operand_text(inst, 2), ", ",
+                  operand_text(inst, 0), ", ", operand_text(inst, 1), ')');
+  }
+  const std::string place =
+      concat(shape, ", &", operand_text(inst, 0), '[', operand_text(inst, 1), "], ",
+             dtype_size_bytes(inst.type.dtype), "ll * ", operand_text(inst, 2));
+  if (inst.op == Op::kTileLoad) return concat("__builtin_ia32_tileloadd64_internal(", place, ')');
+  return concat("__builtin_ia32_tilestored64_internal(", place, ", ", operand_text(inst, 3), ')');
+}
 
 std::string CWriter::mma_text(const Inst& inst) {
   const MatrixUnit& unit = target().units[static_cast<size_t>(inst.imm)];

@@ -47,4 +47,31 @@ inline const UnitText* find_unit_text(const MatrixUnit& unit) {
   return nullptr;
 }
 
+/// A unit on tiles; both spellings take rows, bytes of a row of the accumulator, bytes of a row of
+/// a, accumulator, a, b. The compilers deal out tile registers and configure them.
+struct TileUnitText {
+  DType a;
+  DType b;
+  std::string_view builtin;
+  std::string_view intrinsic;
+};
+
+inline constexpr TileUnitText kTileUnitTable[] = {
+    {DType::kBF16, DType::kBF16, "__builtin_ia32_tdpbf16ps_internal",
+     "llvm.x86.tdpbf16ps.internal"},
+    {DType::kI8, DType::kI8, "__builtin_ia32_tdpbssd_internal", "llvm.x86.tdpbssd.internal"},
+    {DType::kU8, DType::kI8, "__builtin_ia32_tdpbusd_internal", "llvm.x86.tdpbusd.internal"},
+};
+
+/// The row of a unit whose tiles have at most 16 rows of 64 bytes, as registers do, or null.
+inline const TileUnitText* find_tile_unit_text(const MatrixUnit& unit) {
+  const bool fits = unit.place == UnitPlace::kTiles && unit.m <= 16 && 4 * unit.n <= 64 &&
+                    unit.k / unit.group <= 16 && unit.group * dtype_size_bytes(unit.a) == 4;
+  if (!fits) return nullptr;
+  for (const TileUnitText& row : kTileUnitTable) {
+    if (row.a == unit.a && row.b == unit.b) return &row;
+  }
+  return nullptr;
+}
+
 }  // namespace tenon::detail

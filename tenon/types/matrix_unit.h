@@ -47,8 +47,9 @@ struct MatrixUnit {
   friend bool operator==(const MatrixUnit&, const MatrixUnit&) = default;
 };
 
-/// Whether one of the units adds up products of `x` and `y`, in this or the other order, in `acc`;
-/// also where one that takes x unsigned does, for that takes signed numbers after an offset.
+/// Whether one of the units on vectors adds up products of `x` and `y`, in this or the other order,
+/// in `acc`; also where one that takes x unsigned does, for that takes signed numbers after an
+/// offset.
 bool has_product_unit(std::span<const MatrixUnit> units, DType x, DType y, DType acc);
 
 /// "bf16*bf16>f32:1x16x2/2:vectors:odd_first:flush:ready", every field in this order.

@@ -202,5 +202,92 @@ TEST(UnitRules, TargetsThatLackTheUnitRefuse) {
   EXPECT_ERROR(check_linear(other, &with), ErrorCode::kInternal, "unit 0 takes", "bf16x32");
 }
 
+// c (16,16) += a (16, 32 K) @ b, in blocks of the depth, on tiles that a loop carries.
+LinearProgram tiles_program(size_t number, const MatrixUnit& unit) {
+  const auto stored = [](DType dtype) {
+    return dtype_name(dtype == DType::kBF16 ? DType::kU16 : dtype);
+  };
+  const int k = 3 * unit.k;
+  const auto tile = [](DType dtype, int size) {
+    return concat("tile ", dtype_name(dtype), 'x', size);
+  };
+  return parse_linear(concat(
+      "tir 1 func tiles", number, " grid(1) lanes(1) scratch 0 {\narg 0 a ", stored(unit.a), '[',
+      16 * k, "] read arg 1 b ", stored(unit.b), '[', 16 * k, "] read arg 2 c ",
+      dtype_name(unit.acc), "[512] write\n%a = param 0 %b = param 1 %c = param 2 unit_setup ",
+      number, " %0 = const i32 0 %n = const i32 3 %k = const i32 ", unit.k, " %sa = const i32 ", k,
+      " %sb = const i64 ", 16 * unit.group, " %rows = const i32 ", 16 * unit.k,
+      " %sc = const i32 32 %z = const ", tile(unit.acc, 256),
+      " 0\n%r = for %i = %0..%n carry %s = %z",
+      " { %ia = mul i32 %i, %k %ib = mul i32 %i, %rows\n%x = tile_load ", number, ' ',
+      tile(unit.a, 16 * unit.k), " %a[%ia], %sa %y = tile_load ", number, ' ',
+      tile(unit.b, 16 * unit.k), " %b[%ib], %sb\n%t = mma ", number, ' ', tile(unit.acc, 256),
+      " %x, %y, %s yield %t }\ntile_store ", number, " %c[%0], %sc, %r }"));
+}
+
+// The evaluator's tiles are rows of memory: beside plain loops, on whole numbers.
+TEST(UnitRules, TilesMoveRowsAndMultiplyThem) {
+  const Target target = target_of("x86_64,amx-bf16,amx-int8");
+  ASSERT_EQ(target.units.size(), 3U);
+  for (size_t number = 0; number < target.units.size(); ++number) {
+    const MatrixUnit& unit = target.units[number];
+    const LinearProgram program = tiles_program(number, unit);
+    EXPECT_EQ(verify_linear(program, &target), std::vector<std::string>());
+    const auto stored = [](DType dtype) { return dtype == DType::kBF16 ? DType::kU16 : dtype; };
+    const auto k = static_cast<size_t>(3 * unit.k);
+    const auto group = static_cast<size_t>(unit.group);
+    HostBuffer a(stored(unit.a), 16 * k);
+    HostBuffer b(stored(unit.b), 16 * k);
+    const HostBuffer c(unit.acc, 512);
+    const auto whole_a = [](size_t i) { return static_cast<int64_t>(i * 7 % 11); };
+    const auto whole_b = [](size_t i) { return static_cast<int64_t>(i * 5 % 13) - 6; };
+    for (size_t i = 0; i < 16 * k; ++i) {
+      a.set(i, eval_cast(static_cast<uint64_t>(whole_a(i)), DType::kI64, unit.a));
+      b.set(i, eval_cast(static_cast<uint64_t>(whole_b(i)), DType::kI64, unit.b));
+    }
+    const auto value = [](const HostBuffer& buffer, DType dtype) {
+      return ArgumentValue{
+          .is_buffer = true,
+          .dtype = dtype,
+          .address = buffer.data(),
+          .size_bytes = static_cast<int64_t>(buffer.size()) * dtype_size_bytes(dtype)};
+    };
+    eval_linear(program,
+                std::array{value(a, stored(unit.a)), value(b, stored(unit.b)), value(c, unit.acc)},
+                {.units = target.units});
+    const uint64_t poison = HostBuffer(unit.acc, 1).get(0);
+    for (size_t i = 0; i < 16; ++i) {
+      for (size_t j = 0; j < 32; ++j) {
+        int64_t sum = 0;
+        for (size_t p = 0; p < k; ++p)
+          sum += whole_a(i * k + p) * whole_b((p / group * 16 + j) * group + p % group);
+        const uint64_t want = eval_cast(static_cast<uint64_t>(sum), DType::kI64, unit.acc);
+        ASSERT_EQ(c.get(i * 32 + j), j < 16 ? want : poison) << to_text(unit) << i << "," << j;
+      }
+    }
+  }
+}
+
+// Compiled everywhere, run where the CPU has tiles.
+TEST(UnitRules, TileInstructionsAreMade) {
+  CpuLevel level = make_level("amx", "-mamx-bf16 -mamx-int8", "x86_64,amx-bf16,amx-int8");
+  const std::string_view wanted[] = {"tdpbf16ps", "tdpbssd", "tdpbusd"};
+  for (const Renderer* renderer : {&c_renderer(), &llvm_renderer()}) {
+    if (why_not_compiled(*renderer)) continue;
+    std::vector<RenderedSource> sources;
+    for (size_t i = 0; i < level.target.units.size(); ++i)
+      sources.push_back(renderer->render(tiles_program(i, level.target.units[i]), level.target));
+    const KernelLibrary library(sources, {renderer, &level, "amx"});
+    EXPECT_EQ(library.problems(), "") << library.text();
+    std::string code;
+    for (const RenderedSource& source : sources)
+      code += library.disassembly(source.entry);
+    for (const std::string_view word : wanted)
+      EXPECT_NE(code.find(word), std::string::npos) << word << "\n" << code;
+    for (const std::string_view word : {"ldtilecfg", "tilezero", "tileloadd", "tilestored"})
+      EXPECT_NE(code.find(word), std::string::npos) << word << "\n" << code;
+  }
+}
+
 }  // namespace
 }  // namespace tenon::testing

@@ -54,6 +54,32 @@ void add_vector_units(const CpuFeatureSet& features, Target& target) {
   }
 }
 
+// AMX. Rules: Intel SDM vol. 2B, TDPBF16PS (two chains of fused steps, denormals flushed) and
+// TDPBSSD (sums wrap).
+void add_tile_units(const CpuFeatureSet& features, Target& target) {
+  MatrixUnit unit{.m = 16, .n = 16, .place = UnitPlace::kTiles, .needs_setup = true};
+  if (features.has(CpuFeature::kAmxBf16)) {
+    unit.a = unit.b = DType::kBF16;
+    unit.acc = DType::kF32;
+    unit.k = 32;
+    unit.group = 2;
+    unit.sum = UnitSum::kTwoSums;
+    unit.flushes_denormals = true;
+    target.units.push_back(unit);
+  }
+  if (!features.has(CpuFeature::kAmxInt8)) return;
+  for (const DType dtype : {DType::kI8, DType::kU8}) {
+    unit.a = dtype;
+    unit.b = DType::kI8;
+    unit.acc = DType::kI32;
+    unit.k = 64;
+    unit.group = 4;
+    unit.sum = UnitSum::kExact;
+    unit.flushes_denormals = false;
+    target.units.push_back(unit);
+  }
+}
+
 }  // namespace
 
 Target make_target(const CpuFeatureSet& features, int64_t local_bytes, int threads) {
@@ -76,6 +102,7 @@ Target make_target(const CpuFeatureSet& features, int64_t local_bytes, int threa
   }
   target.max_vector_bytes = vector_bytes_of(features);
   add_vector_units(features, target);
+  add_tile_units(features, target);
   target.max_local_bytes = local_bytes;
   target.max_lanes = 1;
   target.max_arguments = kMaxArguments;
