@@ -119,6 +119,31 @@ TEST(UnitValues, WholeNumbersAreExact) {
   batch.check("whole products");
 }
 
+// Exponents at which products and sums meet the denormals, and infinities.
+TEST(UnitValues, SmallAndSpecialFactors) {
+  GraphBatch batch;
+  Random random(3);
+  const auto make = [&](ShapeView shape, int64_t centre, bool is_special) {
+    std::vector<uint64_t> bits;
+    for (int64_t i = 0; i < num_elements(shape); ++i) {
+      const auto exponent =
+          static_cast<uint64_t>(std::max<int64_t>(centre + random.below(6) - 3, 0));
+      const bool is_inf = is_special && random.below(40) == 0;
+      bits.push_back((random.next() & 1) << 15 | (is_inf ? 255 : exponent) << 7 |
+                     (is_inf ? 0 : random.next() & 127));
+    }
+    return batch.buffer(DType::kBF16, bits, shape);
+  };
+  for (const int64_t centre : {0, 1, 20, 62, 63, 64, 66, 127}) {
+    const Node a = make(Shape{1, 20, 12}, centre, centre > 60);
+    batch.add(concat("small ", centre),
+              product(a, make(Shape{1, 24, 12}, centre, false), kBF16ToF32));
+    batch.add(concat("small and one ", centre),
+              product(a, make(Shape{1, 24, 12}, 127, false), kBF16ToF32));
+  }
+  batch.check("products near denormals");
+}
+
 TEST(UnitValues, BlocksOfTheDepth) {
   GraphBatch batch;
   Inputs inputs(batch);
