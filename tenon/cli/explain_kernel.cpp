@@ -11,6 +11,7 @@
 #include "tenon/codegen/build_nest.h"
 #include "tenon/codegen/choose_plan.h"
 #include "tenon/codegen/plan_text.h"
+#include "tenon/codegen/unit_plans.h"
 #include "tenon/engine/program_store.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/linear_text.h"
@@ -78,7 +79,8 @@ void explain_kernel(const Kernel& kernel, const std::string& name, const EngineD
     print_section(name, "plan", "this is a nest: a Plan has been applied to it already");
     return;
   }
-  const Kernel split = split_root(kernel);
+  Kernel split = split_root(kernel);
+  if (!has_simple_plans()) split = prepared_for_units(split, device.target());
   if (view.has("plan")) {
     print_section(name, "plan",
                   to_text(has_simple_plans() ? simple_plan(split, device.target())

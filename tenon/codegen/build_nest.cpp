@@ -304,9 +304,11 @@ class NestBuilder {
     }
     if (!inside) return value;
     const Op combine = *comp.comp->combine;
-    if (combine == Op::kAdd && value.op() == Op::kMul && is_zero_beyond(comp, value.src(0)) &&
-        is_zero_beyond(comp, value.src(1))) {
-      return value;
+    if (combine == Op::kAdd && value.op() == Op::kMul) {
+      // A whole number times 0 is 0; NaN and infinity times 0 are not.
+      const bool first = is_zero_beyond(comp, value.src(0));
+      const bool second = is_zero_beyond(comp, value.src(1));
+      if (is_int(value.dtype()) ? first || second : first && second) return value;
     }
     return make_expr(Op::kWhere, inside, value, identity_of(combine, value.dtype()));
   }

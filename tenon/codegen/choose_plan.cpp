@@ -8,6 +8,7 @@
 
 #include "tenon/codegen/block_plans.h"
 #include "tenon/codegen/row_plans.h"
+#include "tenon/codegen/unit_plans.h"
 #include "tenon/codegen/walk.h"
 #include "tenon/ir/tensor_ops.h"
 
@@ -23,6 +24,7 @@ class Chooser {
 
   Plan run() {
     if (target_.max_vector_bytes > 0) {
+      if (auto plan = unit_plan(kernel_, target_)) return *plan;
       if (walks_.size() == 1) {
         if (auto plan = accepted(stream())) return *plan;
       } else if (walks_.size() == 2 && is_read(walks_[1], walks_[0].comp->dst)) {

@@ -21,7 +21,7 @@ namespace {
 bool is_pure(const Inst& inst) {
   const OpClass op_class = op_info(inst.op).op_class;
   return is_elementwise(inst.op) || op_class == OpClass::kVector || inst.op == Op::kConst ||
-         inst.op == Op::kGridId || inst.op == Op::kLaneId;
+         inst.op == Op::kGridId || inst.op == Op::kLaneId || inst.op == Op::kMma;
 }
 
 /// Equal keys compute equal values: op, type, fields, operands, version of the memory read.

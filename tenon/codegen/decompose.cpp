@@ -3,6 +3,7 @@
 #include "tenon/codegen/decompose.h"
 
 #include "tenon/base/error.h"
+#include "tenon/codegen/unit_match.h"
 #include "tenon/ir/kernel_walk.h"
 #include "tenon/rules/decompose.h"
 #include "tenon/rules/fold.h"
@@ -15,7 +16,7 @@ Kernel decompose(const Kernel& nest, const Target& target) {
   Folder folder;
   for_each_mutable_stmt(result.body, [&](Stmt& stmt) {
     auto* comp = std::get_if<Comp>(&stmt.node);
-    if (comp == nullptr) return;
+    if (comp == nullptr || unit_axis_of(comp->axes)) return;
     with_context(
         [&] {
           const Node decomposed = folder.run(decomposer.run(folder.run(comp->value)));

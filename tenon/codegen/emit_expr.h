@@ -71,6 +71,12 @@ class ExprEmitter {
   /// The value at this point: a scalar if it does not vary along the vec axis. Loads are shared
   /// within the Comp, those of its own destination within the point.
   ValueId emit(const Node& expr);
+  /// For operands of matrix units, at this point. The values along `axis`, an own axis, as a
+  /// vector.
+  ValueId emit_along(const Node& expr, const Node& axis);
+  /// A load, maybe under bitcasts, of which the points of `axis` lie side by side, then those of
+  /// the vec axis: all of them as one vector.
+  ValueId emit_grouped(const Node& value, const Node& axis);
   /// `op` on values of which some may be vectors; exact ops on constants are computed.
   ValueId apply(Op op, std::span<const ValueId> args);
   ValueId apply(Op op, ValueId a, ValueId b) { return apply(op, std::array{a, b}); }
@@ -80,6 +86,10 @@ class ExprEmitter {
 
   /// Where `index` of a buffer of this dtype lies at this point.
   Address place(const Node& index, DType dtype);
+  /// Coefficient of an own axis in `index`; 0 where it is not constant.
+  int64_t stride(const Node& index, const Node& own_axis);
+  /// The same along another own axis than the vec axis.
+  Address place_along(const Node& index, DType dtype, const Node& axis);
   /// Both conditions as one operand, or kNoId.
   ValueId whole(const Gate& gate);
   /// Whether the gate holds in some lane: a scalar, or kNoId.
@@ -138,6 +148,7 @@ class ExprEmitter {
   ValueId emit_load(const Node& load);
   ValueId emit_reg_load(const Node& load);
   ValueId emit_transposed(const Node& load, int row_axis);
+  int number_of(const Node& own_axis) const;
   int transposed_axis(const Node& load);
   std::optional<ValueId> folded(Op op, std::span<const ValueId> args);
   std::optional<uint64_t> scalar_bits(ValueId value) const;

@@ -58,4 +58,24 @@ std::vector<ValueId> transpose_square(LinearBuilder& builder, std::vector<ValueI
   return rows;
 }
 
+ValueId side_by_side(LinearBuilder& builder, const LinearProgram& program,
+                     std::vector<ValueId> vectors) {
+  const int lanes = program.type_of(vectors[0]).lanes;
+  // Each stage pairs vectors whose groups, one for each lane, have this many elements.
+  for (int group = 1; vectors.size() > 1; group *= 2) {
+    std::vector<int> table;
+    for (int lane = 0; lane < lanes; ++lane) {
+      for (const int source : {0, lanes * group}) {
+        for (int i = 0; i < group; ++i)
+          table.push_back(source + lane * group + i);
+      }
+    }
+    std::vector<ValueId> pairs;
+    for (size_t i = 0; i < vectors.size(); i += 2)
+      pairs.push_back(builder.shuffle(vectors[i], vectors[i + 1], table));
+    vectors = std::move(pairs);
+  }
+  return vectors[0];
+}
+
 }  // namespace tenon

@@ -20,4 +20,8 @@ ValueId fold_lanes(LinearBuilder& builder, Op op, ValueId vector, const LinearTy
 /// Takes n * log2(n) shuffles of two vectors.
 std::vector<ValueId> transpose_square(LinearBuilder& builder, std::vector<ValueId> rows);
 
+/// n vectors, n a power of two -> one: lane 0 of each in order, then lane 1 of each, and so on.
+ValueId side_by_side(LinearBuilder& builder, const LinearProgram& program,
+                     std::vector<ValueId> vectors);
+
 }  // namespace tenon

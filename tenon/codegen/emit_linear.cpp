@@ -11,6 +11,7 @@
 #include "tenon/codegen/emit_expr.h"
 #include "tenon/codegen/emit_fold.h"
 #include "tenon/codegen/emit_regs.h"
+#include "tenon/codegen/unit_match.h"
 
 namespace tenon {
 namespace {
@@ -48,8 +49,9 @@ std::vector<int64_t> extents_of(const std::vector<AxisUse>& uses) {
 
 class Emitter {
  public:
-  Emitter(const Kernel& nest, DType index_dtype)
+  Emitter(const Kernel& nest, DType index_dtype, std::span<const MatrixUnit> units)
       : nest_(nest),
+        units_(units),
         builder_(program_),
         regs_(nest),
         exprs_(nest, program_, builder_, regs_, index_dtype),
@@ -119,7 +121,8 @@ class Emitter {
     std::vector<AxisUse> loops;
     std::vector<AxisUse> axes;
     for (const AxisUse& use : comp.axes) {
-      const bool is_instance = use.role == Role::kUnroll || use.role == Role::kVec;
+      const bool is_instance =
+          use.role == Role::kUnroll || use.role == Role::kVec || use.role == Role::kUnit;
       TENON_ASSERT(is_instance || use.role == Role::kSeq, "emit_linear: a Comp of '", nest_.name,
                    "' binds an axis that is neither seq nor unroll nor vec");
       TENON_ASSERT(is_instance || axes.empty() || axis_kind(use.axis) == AxisKind::kPar,
@@ -132,14 +135,19 @@ class Emitter {
                                             : std::vector<RegKey>();
     emit_loops(loops, carried, [&] {
       exprs_.open(comp, axes);
+      const size_t grouped = grouped_axis(comp, axes);
       for_each_point(axes, [&](const std::vector<int64_t>& point) {
-        if (exprs_.move_to(point)) emit_point(comp);
+        if (grouped < axes.size()) {
+          if (point[grouped] == 0) emit_group(comp, axes[grouped].axis, grouped, point);
+        } else if (exprs_.move_to(point)) {
+          emit_point(comp);
+        }
       });
       exprs_.close();
     });
   }
 
-  // Calls `emit` for each point of the axes in row-major order; the vec axis stays at 0.
+  // Calls `emit` for each point of the axes in row-major order; vec and unit axes stay at 0.
   template <class Emit>
   void for_each_point(const std::vector<AxisUse>& axes, Emit&& emit) {
     const Node vec = vec_axis_of(axes, nest_.name);
@@ -147,8 +155,8 @@ class Emitter {
     for (size_t moved = 0; moved != kDone;) {
       emit(point);
       for (moved = axes.size(); moved-- > 0;) {
-        const bool is_vec = vec && axes[moved].axis == vec;
-        if (!is_vec && ++point[moved] < axis_extent(axes[moved].axis)) break;
+        const bool is_fixed = (vec && axes[moved].axis == vec) || axes[moved].role == Role::kUnit;
+        if (!is_fixed && ++point[moved] < axis_extent(axes[moved].axis)) break;
         point[moved] = 0;
       }
     }
@@ -160,6 +168,39 @@ class Emitter {
     } else {
       emit_to_memory(comp);
     }
+  }
+
+  // The unroll axis whose points lie side by side in memory, with those of the vec axis around
+  // them: all of them are one vector. The number of axes: none, or the Comp is not a plain set.
+  size_t grouped_axis(const Comp& comp, const std::vector<AxisUse>& axes) {
+    const Node vec = vec_axis_of(axes, nest_.name);
+    if (!vec || regs_.is_reg(comp.dst) || comp.combine || !comp.guard.empty()) return axes.size();
+    for (size_t i = 0; i < axes.size(); ++i) {
+      const int64_t count = axis_extent(axes[i].axis);
+      const bool is_group = axes[i].role == Role::kUnroll && count > 1 &&
+                            (count & (count - 1)) == 0 &&
+                            count * axis_extent(vec) <= kMaxVectorLanes &&
+                            exprs_.stride(comp.index[0], axes[i].axis) == 1 &&
+                            exprs_.stride(comp.index[0], vec) == count;
+      if (is_group) return i;
+    }
+    return axes.size();
+  }
+
+  void emit_group(const Comp& comp, const Node& axis, size_t number, std::vector<int64_t> point) {
+    std::vector<ValueId> values;
+    for (int64_t i = 0; i < axis_extent(axis); ++i) {
+      point[number] = i;
+      exprs_.move_to(point);
+      values.push_back(exprs_.widen(exprs_.emit(comp.value), exprs_.lanes()));
+    }
+    point[number] = 0;
+    exprs_.move_to(point);
+    const BufferDecl& buffer = nest_.buffers[static_cast<size_t>(comp.dst)];
+    const Address at = exprs_.place_along(comp.index[0], buffer.dtype, axis);
+    builder_.store(exprs_.pointer(comp.dst), at.index,
+                   side_by_side(builder_, program_, std::move(values)), at.offset, kNoId, at.align,
+                   comp.store == StoreKind::kNonTemporal);
   }
 
   void emit_to_register(const Comp& comp) {
@@ -222,6 +263,7 @@ class Emitter {
   // one place where mulacc is made (docs/ir.md, determinism).
   ValueId combined(const Comp& comp, ValueId old) {
     if (!comp.combine) return exprs_.emit(comp.value);
+    if (unit_axis_of(comp.axes)) return emit_mma(comp, old);
     const bool is_product = comp.value.op() == Op::kMul && is_float(comp.value.dtype());
     if (*comp.combine == Op::kAdd && is_product) {
       const ValueId a = exprs_.emit(comp.value.src(0));
@@ -230,6 +272,22 @@ class Emitter {
       return exprs_.apply(Op::kMulAcc, std::array{a, b, old});
     }
     return exprs_.apply(*comp.combine, old, exprs_.emit(comp.value));
+  }
+
+  ValueId emit_mma(const Comp& comp, ValueId old) {
+    const Node depth = unit_axis_of(comp.axes);
+    const Node column = vec_axis_of(comp.axes, nest_.name);
+    const auto factors = column ? unit_factors(comp, column) : std::nullopt;
+    const int unit = factors
+                         ? find_vector_unit(units_, *factors, comp.value.dtype(), exprs_.lanes(),
+                                            static_cast<int>(axis_extent(depth)))
+                         : -1;
+    TENON_ASSERT(unit >= 0, "emit_linear: no unit for a Comp of '", nest_.name, "'");
+    const ValueId a = exprs_.emit_along(factors->a, depth);
+    const ValueId b = exprs_.emit_grouped(factors->b, depth);
+    const std::array operands{a, b, old};
+    return builder_.append_value({.op = Op::kMma, .type = program_.type_of(old), .imm = unit},
+                                 operands);
   }
 
   // --- loops and branches ---
@@ -390,6 +448,7 @@ class Emitter {
   }
 
   const Kernel& nest_;
+  std::span<const MatrixUnit> units_;
   LinearProgram program_;
   LinearBuilder builder_;
   RegFile regs_;
@@ -399,8 +458,9 @@ class Emitter {
 
 }  // namespace
 
-LinearProgram emit_linear(const Kernel& nest, DType index_dtype) {
-  return Emitter(nest, index_dtype).run();
+LinearProgram emit_linear(const Kernel& nest, DType index_dtype,
+                          std::span<const MatrixUnit> units) {
+  return Emitter(nest, index_dtype, units).run();
 }
 
 }  // namespace tenon

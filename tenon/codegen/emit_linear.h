@@ -5,6 +5,7 @@
 
 #include "tenon/ir/kernel.h"
 #include "tenon/ir/linear.h"
+#include "tenon/types/matrix_unit.h"
 
 namespace tenon {
 
@@ -21,6 +22,11 @@ namespace tenon {
 /// masks where it depends on the vec axis, `first_n` where it is `position < bound`. Instances
 /// share the part of an address that does not depend on them; the rest is the access's offset. A
 /// reduction's product is `mulacc`. Group buffers are allocs at the start of the body.
-LinearProgram emit_linear(const Kernel& nest, DType index_dtype);
+///
+/// A Comp with a unit axis is an `mma` of one of `units`, the Target's, for each of its instances.
+/// A Comp that stores with the stride of an unroll axis's extent along its vec axis, and with
+/// stride 1 along that unroll axis, is stored as one vector: its values side by side.
+LinearProgram emit_linear(const Kernel& nest, DType index_dtype,
+                          std::span<const MatrixUnit> units = {});
 
 }  // namespace tenon

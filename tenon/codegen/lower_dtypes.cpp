@@ -3,8 +3,10 @@
 #include "tenon/codegen/lower_dtypes.h"
 
 #include "tenon/base/error.h"
+#include "tenon/codegen/unit_match.h"
 #include "tenon/ir/kernel_walk.h"
 #include "tenon/rules/lower_dtypes.h"
+#include "tenon/rules/rewrite.h"
 
 namespace tenon {
 namespace {
@@ -14,6 +16,22 @@ namespace {
 void spell_out_combine(Comp& comp, const BufferDecl& dst) {
   comp.value = make_expr(*comp.combine, make_load(comp.dst, dst.dtype, comp.index), comp.value);
   comp.combine.reset();
+}
+
+// What a matrix unit computes stays as it is; only memory holds narrow floats as bits.
+Node stored_operands(const Node& value, const Target& target) {
+  Rewriter rewriter;
+  return rewriter.run(value, [&](const Node& node) {
+    if (node.op() != Op::kLoad) return node;
+    const DType storage = storage_dtype(node.dtype(), target);
+    if (storage == node.dtype()) return node;
+    const LoadParts parts = load_parts(node);
+    if (!parts.gated)
+      return make_bitcast(make_load(parts.buffer, storage, parts.index), node.dtype());
+    const Node alt = bits_const(storage, const_bits(parts.alt));
+    return make_bitcast(make_gated_load(parts.buffer, storage, parts.index, parts.gate, alt),
+                        node.dtype());
+  });
 }
 
 }  // namespace
@@ -28,7 +46,8 @@ Kernel lower_dtypes(const Kernel& nest, const Target& target) {
     with_context(
         [&] {
           if (comp->combine && !target.can_compute(dst.dtype)) spell_out_combine(*comp, dst);
-          comp->value = lowering.run_to_storage(comp->value);
+          comp->value = unit_axis_of(comp->axes) ? stored_operands(comp->value, target)
+                                                 : lowering.run_to_storage(comp->value);
         },
         "lowering the dtypes of kernel '", nest.name, "'");
   });

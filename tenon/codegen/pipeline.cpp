@@ -12,6 +12,7 @@
 #include "tenon/codegen/flatten_indices.h"
 #include "tenon/codegen/lower_dtypes.h"
 #include "tenon/codegen/place_guards.h"
+#include "tenon/codegen/unit_plans.h"
 #include "tenon/ir/kernel_verify.h"
 #include "tenon/ir/linear_verify.h"
 
@@ -43,8 +44,12 @@ class Pipeline {
     TENON_CHECK(!kernel.is_nest, ErrorCode::kInvalidArgument, "lower_kernel: '", kernel.name,
                 "' is a nest already; give a kernel");
     after("schedule", kernel, KernelStage::kComps);
-    const Kernel split = split_root(kernel);
+    Kernel split = split_root(kernel);
     after("split_root", split, KernelStage::kComps);
+    if (!options_.plan && !options_.is_simple) {
+      split = prepared_for_units(split, target_);
+      after("prepared_for_units", split, KernelStage::kComps);
+    }
     const Plan plan = plan_for(split);
     if (const auto reason = check_plan(split, plan, target_)) {
       fail(ErrorCode::kUnsupported, "lower_kernel: the plan for '", kernel.name,
@@ -63,7 +68,7 @@ class Pipeline {
     const DType width = choose_index_width(nest, target_);
     nest = give_indices_width(nest, width);
     after("give_indices_width", nest, KernelStage::kFlat);
-    LinearProgram program = emit_linear(nest, width);
+    LinearProgram program = emit_linear(nest, width, target_.units);
     after("emit_linear", program, false);
     program = clean_linear(program);
     after("clean_linear", program, true);

@@ -727,7 +727,7 @@ class Placer {
 
  public:
   static bool is_partial(const PlacedComp& comp, const AxisUse& use) {
-    return axis_kind(use.axis) == AxisKind::kRed &&
+    return axis_kind(use.axis) == AxisKind::kRed && use.role != Role::kUnit &&
            (use.role == Role::kVec || comp.plan->acc->has_partials);
   }
 

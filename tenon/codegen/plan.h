@@ -26,7 +26,7 @@ enum class Tail : uint8_t {
 /// divide each other, the smallest is 1.
 struct Part {
   int axis = 0;            ///< position in Comp::axes
-  Role role = Role::kSeq;  ///< kGrid, kSeq: loops; kUnroll, kVec: instances
+  Role role = Role::kSeq;  ///< kGrid, kSeq: loops; kUnroll, kVec, kUnit: instances
   int64_t step = 1;
   Tail tail = Tail::kNone;
   friend bool operator==(const Part&, const Part&) = default;

@@ -54,6 +54,7 @@ void check_parts(const Kernel& kernel, const CompPlan& entry) {
   bool has_seq = false;
   int num_grid = 0;
   int num_vec = 0;
+  int num_unit = 0;
   for (const Part& part : entry.parts) {
     if (part.axis < 0 || static_cast<size_t>(part.axis) >= comp.axes.size()) {
       refuse_plan("comp ", entry.comp, " has no axis ", part.axis);
@@ -72,6 +73,11 @@ void check_parts(const Kernel& kernel, const CompPlan& entry) {
       } else {
         has_seq = true;
       }
+    } else if (part.role == Role::kUnit) {
+      has_instance = true;
+      const bool is_depth = kind == AxisKind::kRed && part.step == 1;
+      if (!is_depth || ++num_unit > 1)
+        refuse_plan("a comp has one unit part, of a red axis, step 1");
     } else if (part.role == Role::kUnroll || part.role == Role::kVec) {
       has_instance = true;
       if (part.role == Role::kVec && ++num_vec > 1) {
@@ -79,7 +85,7 @@ void check_parts(const Kernel& kernel, const CompPlan& entry) {
       }
       if (part.role == Role::kVec && part.step != 1) refuse_plan("a vec part has step 1");
     } else {
-      refuse_plan("parts are grid, seq, unroll or vec");
+      refuse_plan("parts are grid, seq, unroll, vec or unit");
     }
     if (part.tail == Tail::kPeel && part.role != Role::kSeq) refuse_plan("only loops are peeled");
     if (part.tail == Tail::kClamp && (part.role != Role::kUnroll || kind != AxisKind::kPar)) {

@@ -11,8 +11,11 @@
 namespace tenon {
 namespace {
 
-constexpr std::pair<Role, std::string_view> kRoles[] = {
-    {Role::kGrid, "grid"}, {Role::kSeq, "seq"}, {Role::kUnroll, "unroll"}, {Role::kVec, "vec"}};
+constexpr std::pair<Role, std::string_view> kRoles[] = {{Role::kGrid, "grid"},
+                                                        {Role::kSeq, "seq"},
+                                                        {Role::kUnroll, "unroll"},
+                                                        {Role::kVec, "vec"},
+                                                        {Role::kUnit, "unit"}};
 constexpr std::pair<Tail, std::string_view> kTails[] = {{Tail::kPeel, "peel"},
                                                         {Tail::kClamp, "clamp"}};
 constexpr std::pair<How, std::string_view> kHows[] = {

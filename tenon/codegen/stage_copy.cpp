@@ -23,6 +23,7 @@ class StageCopy {
     const size_t source_dim = decl_.dims.size() - 1;
     const size_t copy_dim =
         decl_.layout.empty() ? source_dim : static_cast<size_t>(decl_.layout.back().dim);
+    if (const int64_t group = group_size(); group > 1) return grouped(group);
     const int64_t run = decl_.layout.empty() ? decl_.dims[copy_dim] : decl_.layout.back().extent;
     const bool is_vector =
         lanes_ > 1 && decl_.dims[copy_dim] >= lanes_ && (run % lanes_ == 0 || decl_.layout.empty());
@@ -31,6 +32,40 @@ class StageCopy {
           is_vector && (dim == copy_dim || dim == source_dim) && decl_.dims[dim] >= lanes_;
       open_dim(dim, is_block ? lanes_ : 1, dim == copy_dim ? Role::kVec : Role::kUnroll);
     }
+    return looped();
+  }
+
+ private:
+  size_t dst() const { return static_cast<size_t>(stage_.storage.buffer); }
+
+  // A layout that ends in a few places of one dim for each of many of another, as matrix units read
+  // them: [.., d1:64][d0:2] has groups of 2. 1: it does not.
+  int64_t group_size() const {
+    const std::vector<LayoutPart>& layout = decl_.layout;
+    if (layout.size() < 2 || lanes_ == 1) return 1;
+    const LayoutPart& inner = layout.back();
+    const bool is_group =
+        inner.pad == 0 && inner.extent < lanes_ && layout[layout.size() - 2].extent % lanes_ == 0;
+    return is_group ? inner.extent : 1;
+  }
+
+  // The source in rows of lanes, of which a group is stored side by side; or, where the group lies
+  // side by side in the source, a group at a time.
+  Body grouped(int64_t group) {
+    const auto group_dim = static_cast<size_t>(decl_.layout.back().dim);
+    const auto row_dim = static_cast<size_t>(decl_.layout[decl_.layout.size() - 2].dim);
+    const bool is_by_rows = row_dim == decl_.dims.size() - 1;
+    for (size_t dim = 0; dim < decl_.dims.size(); ++dim) {
+      if (dim == group_dim) {
+        open_dim(dim, group, is_by_rows ? Role::kUnroll : Role::kVec);
+      } else {
+        open_dim(dim, dim == row_dim && is_by_rows ? lanes_ : 1, Role::kVec);
+      }
+    }
+    return looped();
+  }
+
+  Body looped() {
     finish_value();
     Body body;
     body.push_back(Stmt{std::move(copy_)});
@@ -42,9 +77,6 @@ class StageCopy {
     }
     return body;
   }
-
- private:
-  size_t dst() const { return static_cast<size_t>(stage_.storage.buffer); }
 
   void open_dim(size_t dim, int64_t block, Role role) {
     const int64_t length = decl_.dims[dim];

@@ -3,6 +3,7 @@
 #include "tenon/conform/oracle.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <unordered_map>
@@ -19,6 +20,7 @@ namespace {
 using detail::OracleNode;
 
 constexpr size_t kMaxElements = size_t{1} << 28;
+constexpr double kLeastNormalF32 = 0x1p-126;
 constexpr auto kInvalid = ErrorCode::kInvalidArgument;
 
 void read_buffer(const Node& node, const OracleInputs& inputs, OracleNode& out) {
@@ -54,6 +56,25 @@ void fill_index(const Node& node, OracleNode& out) {
     out.value.bits[i] = detail::oracle_canonical(node.dtype(), i / stride % dim);
 }
 
+// Marks what a matrix unit may be given, and what it may flush of it.
+void note_flushes(const Node& node, std::span<const OracleNode* const> srcs, OracleNode& out) {
+  const bool is_cast = node.op() == Op::kCast && node.src(0).dtype() == DType::kBF16;
+  out.is_widened = is_cast && node.dtype() == DType::kF32;
+  out.is_unit_product = node.op() == Op::kMul && srcs[0]->is_widened && srcs[1]->is_widened;
+  if (!out.is_unit_product) return;
+  const auto value_of = [](const OracleNode& source, size_t i) {
+    return detail::oracle_value(DType::kF32, source.value.bits[i]);
+  };
+  for (size_t i = 0; i < out.value.bits.size(); ++i) {
+    const double a = value_of(*srcs[0], i);
+    const double b = value_of(*srcs[1], i);
+    const double least = std::min(std::fabs(a), std::fabs(b));
+    if (least > 0 && least < kLeastNormalF32) {
+      out.most_flushed = std::max(out.most_flushed, std::fabs(a * b));
+    }
+  }
+}
+
 OracleNode evaluate_node(const Node& node, std::span<const OracleNode* const> srcs,
                          const OracleInputs& inputs) {
   size_t count = 1;
@@ -80,14 +101,18 @@ OracleNode evaluate_node(const Node& node, std::span<const OracleNode* const> sr
     detail::evaluate_movement(node, srcs[0]->value, out.value);
     out.is_raw = srcs[0]->is_raw;
     out.has_rounded_products = srcs[0]->has_rounded_products;
+    out.is_widened = srcs[0]->is_widened;
+    out.is_unit_product = srcs[0]->is_unit_product;
+    out.most_flushed = srcs[0]->most_flushed;
   } else if (op == Op::kReduce) {
     detail::evaluate_reduce(node, *srcs[0], out);
   } else if (op == Op::kContiguous || op == Op::kCopy || op == Op::kAssign) {
     out = *srcs.back();  // stored, so products are rounded for good
-    out.has_rounded_products = false;
+    out.has_rounded_products = out.is_widened = out.is_unit_product = false;
   } else {
     TENON_ASSERT(is_elementwise(op), "oracle: no value for ", op_name(op));
     detail::evaluate_elementwise(node, srcs, out);
+    note_flushes(node, srcs, out);
   }
   return out;
 }

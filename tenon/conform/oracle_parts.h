@@ -17,6 +17,11 @@ struct OracleNode {
   /// Float products that were rounded: a device may leave that to a fused multiply-add when they
   /// are summed (docs/ir.md), so the sum's radius must cover it.
   bool has_rounded_products = false;
+  /// f32 values of bf16, and products of two such: when they are summed, a matrix unit may flush
+  /// denormals (docs/ir.md), so the sum's radius must cover it.
+  bool is_widened = false;
+  bool is_unit_product = false;
+  double most_flushed = 0;  ///< of unit products: the largest one with a denormal factor
 };
 
 /// A closed interval of real numbers that holds whatever a right device has.

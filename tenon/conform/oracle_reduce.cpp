@@ -31,6 +31,8 @@ struct Reduction {
   DType dtype;
   DType accumulator;
   bool has_rounded_products;
+  bool are_unit_products;
+  double most_flushed;
 };
 
 // A float result before the cast to the dtype. Not `is_known`: an intermediate result may overflow
@@ -40,6 +42,8 @@ struct FloatResult {
   RealInterval ends{0, 0};
   bool is_known = true;
 };
+
+constexpr int kLeastNormalBit = -126;  // of f32
 
 FloatResult exactly(double value) {
   return {value, {value, value}, true};
@@ -86,6 +90,8 @@ FloatResult sum_floats(const Reduction& reduction, const Row& row) {
     lowest_bit = std::min(lowest_bit, oracle_lowest_bit(x));
   }
   if (num_inf[0] > 0 && num_inf[1] > 0) return exactly(kNan);
+  // Infinity times a denormal factor: NaN where that is flushed.
+  if (reduction.are_unit_products && std::isinf(reduction.most_flushed)) return unknown();
   const double unit = oracle_unit_roundoff(accumulator);
   // One rounding a term: n - 1 additions, and the products that a fused multiply-add leaves out.
   const double relative = growth(static_cast<double>(row.count), unit);
@@ -106,13 +112,21 @@ FloatResult sum_floats(const Reduction& reduction, const Row& row) {
   const bool are_products_exact = !reduction.has_rounded_products || reduction.dtype != accumulator;
   const bool is_exact =
       magnitude == 0 || magnitude <= std::ldexp(1.0L / static_cast<long double>(unit), lowest_bit);
-  if (is_exact && are_products_exact && radius == 0) {
+  // A matrix unit may take denormal factors and partial sums for zeros; terms that are multiples of
+  // a normal number have no such sums.
+  const bool may_flush =
+      reduction.are_unit_products && (reduction.most_flushed > 0 || lowest_bit < kLeastNormalBit);
+  if (is_exact && are_products_exact && radius == 0 && !may_flush) {
     return exactly(static_cast<double>(sum));
   }
   long double error = relative * (magnitude + radius) + radius;
   error += std::ldexp(magnitude, -63) * static_cast<long double>(row.count);  // of `sum` itself
   if (!are_products_exact) {
     error += oracle_denorm_min(accumulator) * static_cast<long double>(row.count);
+  }
+  if (may_flush) {
+    const long double each = std::ldexp(1.0L, kLeastNormalBit) + reduction.most_flushed;
+    error += 2 * each * static_cast<long double>(row.count);
   }
   return around(reduction, sum, error);
 }
@@ -249,8 +263,9 @@ void reduce_floats(const Reduction& reduction, const Row& row, OracleValue& out,
 }  // namespace
 
 void evaluate_reduce(const Node& node, const OracleNode& source, OracleNode& out) {
-  const Reduction reduction{reduce_op(node), node.dtype(), reduce_accumulator(node),
-                            source.has_rounded_products};
+  const Reduction reduction{reduce_op(node),          node.dtype(),
+                            reduce_accumulator(node), source.has_rounded_products,
+                            source.is_unit_product,   source.most_flushed};
   const OracleValue& x = source.value;
   // The reduced axes go last, so that each result has its elements in a row.
   OracleValue moved;

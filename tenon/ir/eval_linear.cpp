@@ -10,7 +10,9 @@
 
 #include "tenon/base/error.h"
 #include "tenon/ir/eval_op.h"
+#include "tenon/ir/eval_unit.h"
 #include "tenon/ir/linear_text.h"
+#include "tenon/ir/linear_unit.h"
 #include "tenon/ir/linear_verify.h"
 
 namespace tenon {
@@ -39,7 +41,9 @@ enum class Action : uint8_t {
   kBarrier,
   kFor,
   kIf,
-  kUnit
+  kMma,
+  kTileLoad,
+  kTileStore
 };
 
 struct Code {
@@ -91,19 +95,29 @@ void write_element(std::byte* address, uint64_t bits, int64_t size_bytes) {
 Action action_of(Op op, bool is_pointer, bool fused_mulacc) {
   if (op == Op::kParam) return is_pointer ? Action::kNothing : Action::kScalarParam;
   if (op == Op::kMulAcc && fused_mulacc) return Action::kFusedMulAcc;
-  if (op_info(op).op_class == OpClass::kUnit) return Action::kUnit;
   struct Row {
     Op op;
     Action action;
   };
-  constexpr Row kRows[] = {{Op::kConst, Action::kConst},     {Op::kGridId, Action::kGridId},
-                           {Op::kLaneId, Action::kLaneId},   {Op::kCast, Action::kCast},
-                           {Op::kBitcast, Action::kBitcast}, {Op::kSplat, Action::kSplat},
-                           {Op::kRamp, Action::kRamp},       {Op::kExtract, Action::kExtract},
-                           {Op::kShuffle, Action::kShuffle}, {Op::kFirstN, Action::kFirstN},
-                           {Op::kLoad, Action::kLoad},       {Op::kStore, Action::kStore},
-                           {Op::kAtomic, Action::kAtomic},   {Op::kBarrier, Action::kBarrier},
-                           {Op::kFor, Action::kFor},         {Op::kIf, Action::kIf}};
+  constexpr Row kRows[] = {{Op::kConst, Action::kConst},
+                           {Op::kGridId, Action::kGridId},
+                           {Op::kLaneId, Action::kLaneId},
+                           {Op::kCast, Action::kCast},
+                           {Op::kBitcast, Action::kBitcast},
+                           {Op::kSplat, Action::kSplat},
+                           {Op::kRamp, Action::kRamp},
+                           {Op::kExtract, Action::kExtract},
+                           {Op::kShuffle, Action::kShuffle},
+                           {Op::kFirstN, Action::kFirstN},
+                           {Op::kLoad, Action::kLoad},
+                           {Op::kStore, Action::kStore},
+                           {Op::kAtomic, Action::kAtomic},
+                           {Op::kBarrier, Action::kBarrier},
+                           {Op::kFor, Action::kFor},
+                           {Op::kIf, Action::kIf},
+                           {Op::kMma, Action::kMma},
+                           {Op::kTileLoad, Action::kTileLoad},
+                           {Op::kTileStore, Action::kTileStore}};
   for (const Row& row : kRows) {
     if (row.op == op) return row.action;
   }
@@ -140,7 +154,8 @@ class Evaluator {
     size_t words = 0;
     for (size_t value = 0; value < slots_.size(); ++value) {
       slots_[value] = static_cast<uint32_t>(words);
-      if (program_.values[value].type.kind == TypeKind::kValue) {
+      const TypeKind kind = program_.values[value].type.kind;
+      if (kind == TypeKind::kValue || kind == TypeKind::kTile) {
         words += program_.values[value].type.lanes;
       }
     }
@@ -202,9 +217,11 @@ class Evaluator {
     const auto operands = program_.operands_of(inst);
     Code code{.op = inst.op, .inst = &inst, .id = id};
     code.action = action_of(inst.op, inst.type.kind == TypeKind::kPointer, options_.fused_mulacc);
-    TENON_CHECK(code.action != Action::kUnit, ErrorCode::kUnsupported,
-                "eval_linear: ", program_.name, " uses a matrix unit (", op_name(inst.op),
-                "), which only the target can execute");
+    if (op_info(inst.op).op_class == OpClass::kUnit) {
+      const auto reason = why_not_unit(program_, inst, options_.units);
+      TENON_CHECK(!reason, ErrorCode::kUnsupported, "eval_linear: ", program_.name, " uses a ",
+                  "matrix unit (", op_name(inst.op), "): ", *reason);
+    }
     code.lanes = inst.type.lanes;
     code.num_args = inst.num_operands;
     if (inst.num_results > 0) code.dst = slots_[inst.first_result];
@@ -368,8 +385,7 @@ class Evaluator {
       case Action::kNothing:
       case Action::kBarrier:
       case Action::kFor:
-      case Action::kIf:
-      case Action::kUnit: return;
+      case Action::kIf: return;
       case Action::kConst: std::fill_n(dst, code.lanes, static_cast<uint64_t>(inst.imm)); return;
       case Action::kScalarParam:
         *dst = canonical_bits(inst.type.dtype, arguments_[static_cast<size_t>(inst.imm)].bits);
@@ -413,7 +429,52 @@ class Evaluator {
       case Action::kLoad: return load(code, words);
       case Action::kStore: return store(code, words);
       case Action::kAtomic: return atomic(code, words);
+      case Action::kMma: return mma(code, words);
+      case Action::kTileLoad: return tile_load(code, words);
+      case Action::kTileStore: return tile_store(code, words);
     }
+  }
+
+  // --- matrix units -----------------------------------------------------------------------------
+
+  const MatrixUnit& unit_of(const Code& code) const {
+    return options_.units[static_cast<size_t>(code.inst->imm)];
+  }
+
+  void mma(const Code& code, uint64_t* words) const {
+    const auto operands = program_.operands_of(*code.inst);
+    const auto elements = [&](size_t i) {
+      return std::span(words + code.src[i], program_.type_of(operands[i]).lanes);
+    };
+    uint64_t* const dst = words + code.dst;
+    std::ranges::copy(elements(2), dst);
+    eval_unit(unit_of(code), elements(0), elements(1), {dst, code.lanes});
+  }
+
+  // Calls move(element of the tile, its place in memory).
+  template <typename Move>
+  void for_each_in_tile(const Code& code, const uint64_t* words, Move&& move) const {
+    const auto stride = static_cast<int64_t>(words[code.src[2]]);
+    const auto rows = static_cast<uint32_t>(tile_rows(unit_of(code), code.inst->type));
+    const uint32_t columns = code.lanes / rows;
+    for (uint32_t i = 0; i < code.lanes; ++i) {
+      const int64_t offset = int64_t{i / columns} * stride + int64_t{i % columns};
+      move(i, address(code, words, 0, offset));
+    }
+  }
+
+  void tile_load(const Code& code, uint64_t* words) const {
+    const int64_t size = memories_[static_cast<size_t>(code.memory)].size_bytes;
+    for_each_in_tile(code, words, [&](uint32_t i, const std::byte* place) {
+      words[code.dst + i] = read_element(place, code.dtype, size);
+    });
+  }
+
+  void tile_store(const Code& code, uint64_t* words) const {
+    const int64_t size = memories_[static_cast<size_t>(code.memory)].size_bytes;
+    for_each_in_tile(code, words, [&](uint32_t i, std::byte* place) {
+      write_element(place, words[code.src[3] + i], size);
+    });
   }
 
   void compute(const Code& code, uint64_t* words) const {

@@ -7,6 +7,7 @@
 #include "tenon/ir/eval_op.h"
 #include "tenon/ir/linear_checker.h"
 #include "tenon/ir/linear_text.h"
+#include "tenon/ir/linear_unit.h"
 #include "tenon/ir/linear_verify.h"
 
 namespace tenon::detail {
@@ -138,7 +139,9 @@ void check_source(LinearChecker& checker, const Inst& inst) {
   const LinearProgram& program = checker.program;
   if (inst.op == Op::kConst) {
     const auto bits = static_cast<uint64_t>(inst.imm);
-    checker.expect(inst.type.kind == TypeKind::kValue, "a constant is a value");
+    const bool is_empty_tile = inst.type.kind == TypeKind::kTile && bits == 0;
+    checker.expect(inst.type.kind == TypeKind::kValue || is_empty_tile,
+                   "a constant is a value, or a tile of zeros");
     checker.expect(inst.type.dtype == DType::kIdx || canonical_bits(inst.type.dtype, bits) == bits,
                    "bits of the constant are not in canonical form for ",
                    dtype_name(inst.type.dtype));
@@ -224,8 +227,12 @@ void check_pointer(LinearChecker& checker, const Inst& inst) {
   checker.expect(index.lanes == 1 || (can_scatter && index.lanes == inst.type.lanes),
                  "an index of ", index.lanes, " lanes for ", to_text(inst.type));
   if (inst.op != Op::kPrefetch) {
-    checker.expect(inst.type.dtype == pointer.dtype, op_name(inst.op), " of ", to_text(inst.type),
-                   " through ", to_text(pointer));
+    // A tile may lie in memory as bits, as narrow floats do.
+    const bool is_tile = inst.op == Op::kTileLoad || inst.op == Op::kTileStore;
+    const bool is_same = inst.type.dtype == pointer.dtype ||
+                         (is_tile && dtype_bits(inst.type.dtype) == dtype_bits(pointer.dtype));
+    checker.expect(is_same, op_name(inst.op), " of ", to_text(inst.type), " through ",
+                   to_text(pointer));
   }
   const bool writes = inst.op == Op::kStore || inst.op == Op::kAtomic || inst.op == Op::kTileStore;
   if (!writes || !is_direct || checker.program.insts[source].op != Op::kParam) return;
@@ -399,8 +406,10 @@ void check_native(LinearChecker& checker, const Inst& inst) {
     checker.expect(checker.target->is_native(inst.op), op_name(inst.op),
                    " is not native on the target");
   }
-  checker.expect(op_info(inst.op).op_class != OpClass::kUnit, "the target has no matrix unit ",
-                 inst.imm);
+  if (op_info(inst.op).op_class != OpClass::kUnit) return;
+  if (const auto reason = why_not_unit(checker.program, inst, checker.target->units)) {
+    checker.found(*reason);
+  }
 }
 
 void check_arithmetic(LinearChecker& checker, const Inst& inst) {

@@ -21,18 +21,17 @@ namespace detail {
 namespace {
 
 constexpr std::string_view kReserved[] = {
-    "auto",        "break",     "case",    "char",     "const",    "continue", "default",  "do",
-    "double",      "else",      "enum",    "extern",   "float",    "for",      "goto",     "if",
-    "inline",      "int",       "long",    "register", "restrict", "return",   "short",    "signed",
-    "sizeof",      "static",    "struct",  "switch",   "typedef",  "union",    "unsigned", "void",
-    "volatile",    "while",     "asm",     "typeof",   "main",     "HELPER",   "args",     "group",
-    "group_begin", "group_end", "scratch", "arguments"};
+    "auto",    "break",     "case",     "char",   "const",    "continue",    "default",
+    "do",      "double",    "else",     "enum",   "extern",   "float",       "for",
+    "goto",    "if",        "inline",   "int",    "long",     "register",    "restrict",
+    "return",  "short",     "signed",   "sizeof", "static",   "struct",      "switch",
+    "typedef", "union",     "unsigned", "void",   "volatile", "while",       "asm",
+    "typeof",  "main",      "HELPER",   "args",   "group",    "group_begin", "group_end",
+    "scratch", "arguments", "tile"};
 
 /// `x < 0` of an unsigned x, or `x | 1` of a bool, is right however sure its outcome is.
 constexpr std::string_view kPragmaItem =
     "#pragma clang diagnostic ignored \"-Wtautological-compare\"";
-constexpr std::string_view kHelperItem =
-    "#define HELPER static inline __attribute__((always_inline))";
 
 }  // namespace
 
@@ -59,6 +58,10 @@ bool CWriter::is_half_native() const {
 }
 
 std::string CWriter::type_text(const LinearType& type) {
+  if (type.kind == TypeKind::kTile) {
+    add_type("typedef int tile __attribute__((__vector_size__(1024), __aligned__(64)));");
+    return "tile";
+  }
   const std::string scalar(dtype_name(type.dtype));
   const auto storage = [&]() -> std::string_view {
     switch (type.dtype) {
@@ -116,6 +119,9 @@ std::string CWriter::scalar_constant(DType dtype, uint64_t bits) {
 }
 
 std::string CWriter::constant_text(const LinearType& type, uint64_t bits) {
+  if (type.kind == TypeKind::kTile) {
+    return concat("__builtin_ia32_tilezero_internal(", tile_shape(type), ')');
+  }
   const std::string scalar = scalar_constant(type.dtype, bits);
   return type.lanes == 1 ? scalar : concat('(', type_text(type), ')', scalar);
 }

@@ -5,7 +5,10 @@
 #include <vector>
 
 #include "tenon/base/error.h"
+#include "tenon/ir/linear_text.h"
+#include "tenon/ir/linear_unit.h"
 #include "tenon/render/c_writer.h"
+#include "tenon/render/unit_table.h"
 
 namespace tenon::detail {
 
@@ -135,6 +138,54 @@ std::string CWriter::vector_text(const Inst& inst) {
     return parts.size() == 1 ? parts[0] : concat('(', type, "){", tenon::join(parts, ", "), '}');
   }
   return concat("__builtin_shufflevector(", a, ", ", b, ", ", tenon::join(table, ", "), ')');
+}
+
+// --- matrix units --------------------------------------------------------------------------------
+
+/// "rows, bytes of a row"
+std::string CWriter::tile_shape(const LinearType& type) const {
+  const MatrixUnit* const unit = find_tile_unit(target().units, type);
+  if (unit == nullptr || find_tile_unit_text(*unit) == nullptr) {
+    fail_unsupported(concat("no tile register of the Target holds ", to_text(type)));
+  }
+  const int rows = tile_rows(*unit, type);
+  return concat(rows, ", ", type.lanes / rows * dtype_size_bytes(type.dtype));
+}
+
+std::string CWriter::unit_text(const Inst& inst) {
+  if (inst.type.kind != TypeKind::kTile) return mma_text(inst);
+  const std::string shape = tile_shape(inst.type);
+  if (inst.op == Op::kMma) {
+    const MatrixUnit& unit = target().units[static_cast<size_t>(inst.imm)];
+    return concat(find_tile_unit_text(unit)->builtin, '(', shape, ", ",
+                  unit.k * dtype_size_bytes(unit.a), ", ", operand_text(inst, 2), ", ",
+                  operand_text(inst, 0), ", ", operand_text(inst, 1), ')');
+  }
+  const std::string place =
+      concat(shape, ", &", operand_text(inst, 0), '[', operand_text(inst, 1), "], ",
+             dtype_size_bytes(inst.type.dtype), "ll * ", operand_text(inst, 2));
+  if (inst.op == Op::kTileLoad) return concat("__builtin_ia32_tileloadd64_internal(", place, ')');
+  return concat("__builtin_ia32_tilestored64_internal(", place, ", ", operand_text(inst, 3), ')');
+}
+
+std::string CWriter::mma_text(const Inst& inst) {
+  const MatrixUnit& unit = target().units[static_cast<size_t>(inst.imm)];
+  const UnitText* const row = find_unit_text(unit);
+  if (row == nullptr) fail_unsupported(concat("matrix unit ", to_text(unit), " has no builtin"));
+  const std::string a = type_text(operand_type(inst, 0));
+  const std::string b = type_text(operand_type(inst, 1));
+  const std::string acc = type_text(inst.type);
+  const std::string groups = type_text(value_type(DType::kI32, unit.n));
+  const std::string name = concat("mma_", a, '_', b, '_', acc);
+  add_type(std::string(kHelperItem));
+  add_helper(concat("HELPER ", acc, ' ', name, '(', a, " a, ", b, " b, ", acc, " c) {\n",
+                    "  typedef ", type_text(value_type(unit.acc)),
+                    " sums __attribute__((vector_size(", 4 * unit.n, ")));\n  typedef ",
+                    row->builtin_element, " items __attribute__((vector_size(", 4 * unit.n,
+                    ")));\n  const ", groups, " groups = __builtin_bit_cast(i32, a);\n  return (",
+                    acc, ')', row->builtin, "((sums)c, (items)groups, (items)b);\n}"));
+  return concat(name, '(', operand_text(inst, 0), ", ", operand_text(inst, 1), ", ",
+                operand_text(inst, 2), ')');
 }
 
 }  // namespace tenon::detail

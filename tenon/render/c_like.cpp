@@ -8,6 +8,7 @@
 #include <map>
 
 #include "tenon/base/error.h"
+#include "tenon/ir/linear_unit.h"
 #include "tenon/render/native_ops.h"
 
 namespace tenon {
@@ -39,7 +40,7 @@ uint8_t form_bit(const LinearType& type) {
 }
 
 bool has_effect(Op op) {
-  return op == Op::kStore || op == Op::kPrefetch || op == Op::kAtomic;
+  return op == Op::kStore || op == Op::kPrefetch || op == Op::kAtomic || op == Op::kTileStore;
 }
 
 }  // namespace
@@ -265,7 +266,16 @@ std::string CLikeWriter::value_expression(const Inst& inst) {
   const OpClass op_class = op_info(inst.op).op_class;
   if (op_class == OpClass::kVector) return vector_text(inst);
   if (op_class == OpClass::kLeaf) return source_text(inst);
-  fail_unsupported(concat("op ", op_name(inst.op), " is for matrix units, which it has not"));
+  refuse_unit(inst);
+  return unit_text(inst);
+}
+
+void CLikeWriter::refuse_unit(const Inst& inst) const {
+  if (const auto reason = why_not_unit(program_, inst, target_.units)) fail_unsupported(*reason);
+}
+
+std::string CLikeWriter::unit_text(const Inst& inst) {
+  fail_unsupported(concat("op ", op_name(inst.op), " has no spelling in this language"));
 }
 
 /// The statements of a region, then what it yields into `targets`.
@@ -289,7 +299,8 @@ void CLikeWriter::print_inst(InstId id) {
     if (!text.empty()) line(text);
     return;
   }
-  if (op_info(inst.op).op_class == OpClass::kUnit) value_expression(inst);  // refuses
+  if (inst.op == Op::kUnitSetup) return refuse_unit(inst);  // compilers set up what they deal out
+  if (inst.op == Op::kTileStore) return line(value_expression(inst) + ';');
   const ValueId value = inst.first_result;
   const bool is_used = value != kNoId && live_[value];
   if (inst.op == Op::kAtomic && !is_used) return line(atomic_text(inst) + ';');

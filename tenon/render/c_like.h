@@ -65,6 +65,8 @@ class CLikeWriter {
   virtual std::string source_text(const Inst& inst) = 0;
   virtual std::string cast_text(const Inst& inst) = 0;
   virtual std::string vector_text(const Inst& inst) = 0;
+  /// mma and tile_load, and tile_store as a statement; refuse, where no language says more.
+  virtual std::string unit_text(const Inst& inst);
   virtual std::string load_text(const Inst& inst) = 0;
   virtual std::string atomic_text(const Inst& inst) = 0;
   /// Statements and declarations, one or more lines without indentation.
@@ -135,6 +137,7 @@ class CLikeWriter {
   void print_if(const Inst& inst);
   void print_assignments(std::span<const ValueId> targets, std::span<const ValueId> values);
   std::string value_expression(const Inst& inst);
+  void refuse_unit(const Inst& inst) const;  ///< that the Target does not have
   std::string elementwise_text(const Inst& inst);
 
   const LinearProgram& program_;

@@ -13,6 +13,10 @@
 
 namespace tenon::detail {
 
+/// What every helper starts with.
+inline constexpr std::string_view kHelperItem =
+    "#define HELPER static inline __attribute__((always_inline))";
+
 /// A vector in memory, as its loads and stores are printed: what the helper's name, parameters and
 /// call have in common.
 struct VectorAccess {
@@ -47,6 +51,7 @@ class CWriter final : public CLikeWriter {
   std::string source_text(const Inst& inst) override;
   std::string cast_text(const Inst& inst) override;
   std::string vector_text(const Inst& inst) override;
+  std::string unit_text(const Inst& inst) override;
   std::string load_text(const Inst& inst) override;
   std::string atomic_text(const Inst& inst) override;
   std::string store_text(const Inst& inst) override;
@@ -64,6 +69,8 @@ class CWriter final : public CLikeWriter {
   std::string scalar_constant(DType dtype, uint64_t bits);
   std::string float_constant(DType dtype, uint64_t bits);
   std::string float_to_int(const LinearType& from, const LinearType& to, const std::string& value);
+  std::string mma_text(const Inst& inst);
+  std::string tile_shape(const LinearType& type) const;
   std::string bitcast(const LinearType& from, const LinearType& to, const std::string& value);
   std::string memory_type(DType dtype);
   std::string aligned_type(const LinearType& type, int64_t align);

@@ -22,6 +22,7 @@ namespace detail {
 
 std::string LlvmWriter::type_text(const LinearType& type) const {
   if (type.kind == TypeKind::kPointer) return "ptr";
+  if (type.kind == TypeKind::kTile) return "x86_amx";
   const auto scalar = [&]() -> std::string_view {
     switch (type.dtype) {
       case DType::kBool: return "i1";

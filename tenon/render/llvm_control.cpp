@@ -6,6 +6,7 @@
 #include <array>
 
 #include "tenon/base/error.h"
+#include "tenon/ir/linear_unit.h"
 #include "tenon/render/llvm_writer.h"
 
 namespace tenon::detail {
@@ -43,7 +44,10 @@ void LlvmWriter::name_values() {
 
 const uint64_t* LlvmWriter::constant_bits(ValueId value) const {
   const InstId def = program_.values[value].def;
-  if (def == kNoId || program_.insts[def].op != Op::kConst) return nullptr;
+  // A tile of zeros is an instruction.
+  const bool is_constant = def != kNoId && program_.insts[def].op == Op::kConst &&
+                           program_.insts[def].type.kind != TypeKind::kTile;
+  if (!is_constant) return nullptr;
   return reinterpret_cast<const uint64_t*>(&program_.insts[def].imm);
 }
 
@@ -94,6 +98,8 @@ void LlvmWriter::print_inst(InstId id) {
       inst.first_result == kNoId ? concat("at.", id) : names_[inst.first_result];
   // Constants stand where they are used; print_entry has printed params and allocs; a group has one
   // lane, so a barrier is nothing; the owner of a region prints what it yields.
+  const bool is_of_unit = inst.op == Op::kConst || op_info(inst.op).op_class == OpClass::kUnit;
+  if (is_of_unit && inst.type.kind == TypeKind::kTile) return print_tile(inst, name);
   for (const Op silent : {Op::kConst, Op::kParam, Op::kAlloc, Op::kBarrier, Op::kYield}) {
     if (inst.op == silent) return;
   }
@@ -107,7 +113,8 @@ void LlvmWriter::print_inst(InstId id) {
   if (inst.op == Op::kAtomic) return print_atomic(inst, name);
   if (is_elementwise(inst.op)) return print_elementwise(inst, name);
   if (op_info(inst.op).op_class == OpClass::kVector) return print_vector(inst, name);
-  fail_unsupported(concat("op ", op_name(inst.op), " is for matrix units, which it has not"));
+  if (const auto reason = why_not_unit(program_, inst, target_.units)) fail_unsupported(*reason);
+  if (inst.op == Op::kMma) return print_mma(inst, name);  // a unit_setup is the compiler's business
 }
 
 void LlvmWriter::print_for(InstId id) {

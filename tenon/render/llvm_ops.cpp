@@ -6,9 +6,12 @@
 
 #include "tenon/base/error.h"
 #include "tenon/ir/eval_op.h"
+#include "tenon/ir/linear_text.h"
+#include "tenon/ir/linear_unit.h"
 #include "tenon/render/llvm_table.h"
 #include "tenon/render/llvm_writer.h"
 #include "tenon/render/native_ops.h"
+#include "tenon/render/unit_table.h"
 
 namespace tenon::detail {
 
@@ -270,6 +273,64 @@ void LlvmWriter::print_lanes(const LinearType& type, const std::string& name,
          type_text(type.dtype, 1), ' ', scalars[i], ", i64 ", i);
     vector = concat('%', next);
   }
+}
+
+// --- matrix units --------------------------------------------------------------------------------
+
+void LlvmWriter::print_mma(const Inst& inst, const std::string& name) {
+  const MatrixUnit& unit = target_.units[static_cast<size_t>(inst.imm)];
+  const UnitText* const row = find_unit_text(unit);
+  if (row == nullptr) fail_unsupported(concat("matrix unit ", to_text(unit), " has no intrinsic"));
+  const LinearType& b = operand_type(inst, 1);
+  const std::string groups = type_text(DType::kI32, unit.n);
+  const std::string items = concat('<', b.lanes, " x ", row->intrinsic_element, '>');
+  const std::string acc = type_text(inst.type);
+  line('%', name, ".g = bitcast ", type_text(operand_type(inst, 0)), ' ', operand_text(inst, 0),
+       " to i32");
+  line('%', name, ".i = insertelement ", groups, " poison, i32 %", name, ".g, i64 0");
+  line('%', name, ".s = shufflevector ", groups, " %", name, ".i, ", groups, " poison, <", unit.n,
+       " x i32> zeroinitializer");
+  line('%', name, ".a = bitcast ", groups, " %", name, ".s to ", items);
+  line('%', name, ".b = bitcast ", type_text(b), ' ', operand_text(inst, 1), " to ", items);
+  line('%', name, " = call ", acc, " @", row->intrinsic, '(', acc, ' ', operand_text(inst, 2), ", ",
+       items, " %", name, ".a, ", items, " %", name, ".b)");
+}
+
+/// What makes a tile or stores one: zeros, tile_load, tile_store, mma on tiles.
+void LlvmWriter::print_tile(const Inst& inst, const std::string& name) {
+  const MatrixUnit* const unit = find_tile_unit(target_.units, inst.type);
+  if (unit == nullptr || find_tile_unit_text(*unit) == nullptr) {
+    fail_unsupported(concat("no tile register of the Target holds ", to_text(inst.type)));
+  }
+  if (inst.op != Op::kConst) {
+    if (const auto reason = why_not_unit(program_, inst, target_.units)) fail_unsupported(*reason);
+  }
+  const int rows = tile_rows(*unit, inst.type);
+  const int64_t row_bytes = inst.type.lanes / rows * dtype_size_bytes(inst.type.dtype);
+  const std::string shape = concat("i16 ", rows, ", i16 ", row_bytes);
+  if (inst.op == Op::kConst) {
+    return line('%', name, " = call x86_amx @llvm.x86.tilezero.internal(", shape, ')');
+  }
+  if (inst.op == Op::kMma) {
+    const MatrixUnit& own = target_.units[static_cast<size_t>(inst.imm)];
+    return line('%', name, " = call x86_amx @", find_tile_unit_text(own)->intrinsic, '(', shape,
+                ", i16 ", own.k * dtype_size_bytes(own.a), ", x86_amx ", operand_text(inst, 2),
+                ", x86_amx ", operand_text(inst, 0), ", x86_amx ", operand_text(inst, 1), ')');
+  }
+  const std::string element = type_text(operand_type(inst, 0).dtype, 1);
+  line('%', name, ".a = getelementptr ", element, ", ptr ", operand_text(inst, 0), ", ",
+       type_text(operand_type(inst, 1)), ' ', operand_text(inst, 1));
+  const LinearType& stride = operand_type(inst, 2);
+  line('%', name, ".w = ", stride.dtype == DType::kI64 ? "add i64 0, " : "sext i32 ",
+       operand_text(inst, 2), stride.dtype == DType::kI64 ? "" : " to i64");
+  line('%', name, ".s = mul i64 %", name, ".w, ", dtype_size_bytes(inst.type.dtype));
+  const std::string place = concat("ptr %", name, ".a, i64 %", name, ".s");
+  if (inst.op == Op::kTileLoad) {
+    return line('%', name, " = call x86_amx @llvm.x86.tileloadd64.internal(", shape, ", ", place,
+                ')');
+  }
+  line("call void @llvm.x86.tilestored64.internal(", shape, ", ", place, ", x86_amx ",
+       operand_text(inst, 3), ')');
 }
 
 }  // namespace tenon::detail

@@ -88,6 +88,8 @@ class LlvmWriter {
   void print_ramp(const Inst& inst, const std::string& name);
   void print_first_n(const Inst& inst, const std::string& name);
   void print_shuffle(const Inst& inst, const std::string& name);
+  void print_mma(const Inst& inst, const std::string& name);
+  void print_tile(const Inst& inst, const std::string& name);
   void print_lanes(const LinearType& type, const std::string& name,
                    std::span<const std::string> scalars);
   std::string splat(ValueId scalar, int lanes, const std::string& name);

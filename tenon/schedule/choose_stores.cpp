@@ -11,6 +11,7 @@
 #include "tenon/base/planted_fault.h"
 #include "tenon/base/text.h"
 #include "tenon/ir/tensor_ops.h"
+#include "tenon/schedule/unit_operands.h"
 
 namespace tenon {
 namespace {
@@ -192,7 +193,8 @@ bool is_explicit_store(Op op) {
 class Chooser {
  public:
   Chooser(std::span<const Node> order, std::span<const Node> outputs,
-          const std::function<bool(const Node&)>& is_given, int64_t max_local_bytes)
+          const std::function<bool(const Node&)>& is_given, int64_t max_local_bytes,
+          std::span<const MatrixUnit> units)
       : order_(order),
         is_given_(is_given),
         max_local_bytes_(max_local_bytes),
@@ -207,6 +209,7 @@ class Chooser {
     }
     for (const Node& output : outputs)
       is_output_.emplace(output.id(), true);
+    is_unit_operand_ = unit_operands(order, users_, units);
   }
 
   StoreChoice choose() {
@@ -266,7 +269,7 @@ class Chooser {
       } else if (cost * (repeats_of(node) - 1) >= kRecomputeCost && !is_position(i, cost)) {
         cost = 0;  // the source will be stored
       }
-      cost_[i] = std::min(cost, kMaxCost);
+      cost_[i] = is_unit_operand_[i] ? 0 : std::min(cost, kMaxCost);
     }
   }
 
@@ -513,6 +516,7 @@ class Chooser {
   std::vector<std::vector<size_t>> users_;
   std::unordered_map<const void*, size_t> number_;
   std::unordered_map<const void*, bool> is_output_;
+  std::vector<bool> is_unit_operand_;  // a cast that takes no time
   std::vector<Contexts> contexts_;
   std::vector<int64_t> cost_;
   std::vector<int64_t> depth_;
@@ -527,9 +531,9 @@ class Chooser {
 }  // namespace
 
 StoreChoice choose_stores(std::span<const Node> order, std::span<const Node> outputs,
-                          const std::function<bool(const Node&)>& is_given,
-                          int64_t max_local_bytes) {
-  return Chooser(order, outputs, is_given, max_local_bytes).choose();
+                          const std::function<bool(const Node&)>& is_given, int64_t max_local_bytes,
+                          std::span<const MatrixUnit> units) {
+  return Chooser(order, outputs, is_given, max_local_bytes, units).choose();
 }
 
 }  // namespace tenon

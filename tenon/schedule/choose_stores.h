@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tenon/ir/node.h"
+#include "tenon/types/matrix_unit.h"
 
 namespace tenon {
 
@@ -40,10 +41,11 @@ class StoreChoice {
 /// After: outputs, explicit stores and copies are stored; a reduction that is neither stored nor a
 /// tmp is read through exactly one chain of reshape, permute, flip and shrink, so it can be
 /// computed over the axes of its reader; no elementwise node is recomputed at a cost above
-/// kRecomputeCost. A tmp is read by one kernel, which has no contraction (matmul, convolution)
-/// unless its rows are much wider than the contraction's operands: softmax(q k) v is one kernel.
+/// kRecomputeCost (casts of operands of `units`, the Target's, cost nothing). A tmp is read by one
+/// kernel, which has no contraction (matmul, convolution) unless its rows are much wider than the
+/// contraction's operands: softmax(q k) v is one kernel.
 StoreChoice choose_stores(std::span<const Node> order, std::span<const Node> outputs,
-                          const std::function<bool(const Node&)>& is_given,
-                          int64_t max_local_bytes);
+                          const std::function<bool(const Node&)>& is_given, int64_t max_local_bytes,
+                          std::span<const MatrixUnit> units);
 
 }  // namespace tenon

@@ -72,7 +72,8 @@ class Scheduler {
     std::vector<Node> results(outputs.begin(), outputs.end());
     std::vector<Node> order = order_to_given(results, is_given);
     if (setting_bool(Setting::kVerifyIr)) check_nodes(order);
-    StoreChoice stored = choose_stores(order, results, is_given, options_.max_local_bytes);
+    StoreChoice stored =
+        choose_stores(order, results, is_given, options_.max_local_bytes, options_.units);
     const SplitReductions split = split_reductions(order, is_given, stored, options_.threads);
     if (!split.changed.empty()) {
       for (const Node& node : order) {
@@ -85,7 +86,7 @@ class Scheduler {
       }
       order = order_to_given(results, is_given);
       if (setting_bool(Setting::kVerifyIr)) check_nodes(order);
-      stored = choose_stores(order, results, is_given, options_.max_local_bytes);
+      stored = choose_stores(order, results, is_given, options_.max_local_bytes, options_.units);
     }
     const std::function<bool(const Node&)> is_stored = [&](const Node& node) {
       return is_given(node) || stored.has(node);
@@ -158,7 +159,8 @@ ScheduleOptions schedule_options(const Target& target) {
   return {.is_known = {},
           .max_arguments = target.max_arguments,
           .max_local_bytes = target.max_local_bytes,
-          .threads = target.threads};
+          .threads = target.threads,
+          .units = target.units};
 }
 
 Schedule schedule_graph(std::span<const Node> outputs, const ScheduleOptions& options) {

@@ -53,9 +53,11 @@ struct ScheduleOptions {
   int64_t max_local_bytes = 1 << 18;
   /// Groups that run at once (Target::threads): a long reduction to fewer results is cut.
   int threads = 1;
+  /// Matrix units (Target::units): casts of their operands are left to them. Must outlive the call.
+  std::span<const MatrixUnit> units = {};
 };
 
-/// What the Target says; nothing is known.
+/// What the Target says, which must outlive their use; nothing is known.
 ScheduleOptions schedule_options(const Target& target);
 
 /// Orders the kernels that compute `outputs`. Every call's inputs are given or written by an

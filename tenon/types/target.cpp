@@ -126,11 +126,15 @@ std::string to_text(const Target& target) {
   std::vector<std::string_view> ops;
   for (const Op op : target.native_ops)
     ops.push_back(op_name(op));
+  std::vector<std::string> units;
+  for (const MatrixUnit& unit : target.units)
+    units.push_back(to_text(unit));
   return concat("arch=", target.arch, " features=", join(target.features, ","),
                 " arithmetic=", join(dtypes, ","), " casts=", join(casts, ","),
                 " native=", join(ops, ","), " mulacc=", target.fuses_mulacc ? "fused" : "split",
-                " vector=", target.max_vector_bytes, " local=", target.max_local_bytes,
-                " lanes=", target.max_lanes, " arguments=", target.max_arguments,
+                " units=", join(units, ","), " vector=", target.max_vector_bytes,
+                " local=", target.max_local_bytes, " lanes=", target.max_lanes,
+                " arguments=", target.max_arguments,
                 " index=", target.has_i64_index ? "i64" : "i32", " threads=", target.threads);
 }
 
@@ -159,6 +163,8 @@ Target parse_target(std::string_view text) {
     target.native_ops.push_back(*op);
   }
   target.fuses_mulacc = fields.next_is("mulacc", "fused", "split");
+  for (const std::string_view unit : fields.next_list("units"))
+    target.units.push_back(parse_matrix_unit(unit));
   target.max_vector_bytes = fields.next_number<int>("vector");
   target.max_local_bytes = fields.next_number<int64_t>("local");
   target.max_lanes = fields.next_number<int64_t>("lanes");

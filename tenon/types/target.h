@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tenon/types/dtype.h"
+#include "tenon/types/matrix_unit.h"
 #include "tenon/types/op.h"
 
 namespace tenon {
@@ -38,6 +39,8 @@ struct Target {
       extra_casts;             ///< casts from or to dtypes outside `arithmetic`, in hardware
   std::vector<Op> native_ops;  ///< of sqrt, trunc, fma, exp2, log2, sin: done by the device
   bool fuses_mulacc = false;   ///< mulacc is one rounding (else two)
+
+  std::vector<MatrixUnit> units;  ///< the linear level names them by position; best first
 
   int max_vector_bytes = 0;     ///< widest vector; 0: scalars only
   int64_t max_local_bytes = 0;  ///< group memory of one group

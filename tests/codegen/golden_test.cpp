@@ -1,6 +1,6 @@
 // What each pass makes of a small kernel, as text: tests/golden/codegen. The input is a kernel
-// (2a); the action names the pass after which the nest or program is shown.
-// SPDX-License-Identifier: MIT
+// (2a); the action names the pass after which the nest or program is shown ("units_PASS": for a
+// Target with matrix units). SPDX-License-Identifier: MIT
 
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 #include "tenon/codegen/choose_plan.h"
 #include "tenon/codegen/codegen.h"
 #include "tenon/codegen/plan_text.h"
+#include "tenon/codegen/unit_plans.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/linear_text.h"
 #include "tests/support/golden.h"
@@ -19,22 +20,25 @@ namespace {
 
 std::string after_pass(const GoldenFile& file) {
   const Kernel kernel = parse_kernel(file.input, file.name);
-  const Target target = scalar_target();
-  if (file.action == "plan") {
-    const Kernel split = split_root(kernel);
+  constexpr std::string_view kForUnits = "units_";
+  const bool has_units = file.action.starts_with(kForUnits);
+  const Target target = has_units ? unit_target() : scalar_target();
+  const std::string action = has_units ? file.action.substr(kForUnits.size()) : file.action;
+  if (action == "plan") {
+    const Kernel split = prepared_for_units(split_root(kernel), target);
     return to_text(choose_plan(split, target), split);
   }
   std::string text;
   CodegenOptions options{.verify = true};
   options.on_kernel = [&](std::string_view pass, const Kernel& nest) {
-    if (pass == file.action) text = to_text(nest);
+    if (pass == action) text = to_text(nest);
   };
   options.on_linear = [&](std::string_view pass, const LinearProgram& program) {
-    if (pass == file.action) text = to_text(program);
+    if (pass == action) text = to_text(program);
   };
   lower_kernel(kernel, target, options);
   TENON_CHECK(!text.empty(), ErrorCode::kInvalidArgument, file.path, ": no pass is called '",
-              file.action, "'");
+              action, "'");
   return text;
 }
 

@@ -91,6 +91,40 @@ TEST(OracleRadius, FusedMultiplyAddsStayInsideASumOfProducts) {
   EXPECT_GT(run(pair_sum, pair, exact).radius_at(0), 0);
 }
 
+// bf16 factors, widened, multiplied, summed in f32: a matrix unit may take denormals for zeros.
+TEST(OracleRadius, FlushedDenormalsStayInsideASumOfBf16Products) {
+  const auto sum_of = [](const std::vector<uint16_t>& a, const std::vector<uint16_t>& b,
+                         bool is_widened) {
+    const Shape shape{static_cast<int64_t>(a.size())};
+    const Node x = tensor_buffer(DType::kBF16, shape);
+    const Node y = tensor_buffer(DType::kBF16, shape);
+    const auto wide = [&](const Node& node) {
+      const Node value = tensor_cast(node, DType::kF32);
+      return is_widened ? value : tensor_contiguous(value);
+    };
+    const Node sum =
+        tensor_reduce(Op::kAdd, tensor_binary(Op::kMul, wide(x), wide(y)), List{0}, DType::kF32);
+    const std::vector<std::vector<std::byte>> bytes{bytes_of(a), bytes_of(b)};
+    return evaluate_oracle({&sum, 1}, bind_inputs(std::vector{x, y}, bytes))[0];
+  };
+  constexpr uint16_t kOne = 0x3f80;
+  constexpr uint16_t kDenormal = 0x0040;  // 2^-127
+  constexpr uint16_t kLarge = 0x7e80;     // 2^126
+  constexpr uint16_t kTiny = 0x1f80;      // 2^-64
+  constexpr uint16_t kInf = 0x7f80;
+  // 1 * 1 + 2^-127 * 2^126: 1.5, or 1 where the denormal is flushed.
+  const OracleValue flushed = sum_of({kOne, kDenormal}, {kOne, kLarge}, true);
+  EXPECT_EQ(flushed.bits[0], std::bit_cast<uint32_t>(1.5F));
+  EXPECT_GE(flushed.radius_at(0), 0.5);
+  EXPECT_LT(flushed.radius_at(0), 4);
+  // 2^-128 is no normal number: the product may be flushed.
+  EXPECT_GE(sum_of({kTiny}, {kTiny}, true).radius_at(0), 0x1p-128);
+  // What has no denormals is exact, and so is what no unit computes.
+  EXPECT_EQ(sum_of({kOne, kOne}, {kOne, kOne}, true).radius_at(0), 0);
+  EXPECT_EQ(sum_of({kOne, kDenormal}, {kOne, kLarge}, false).radius_at(0), 0);
+  EXPECT_TRUE(sum_of({kOne, kDenormal}, {kOne, kInf}, true).is_excluded(0));
+}
+
 TEST(OracleRadius, ProductsInEveryOrderStayInside) {
   const Node x = buffer(60);
   const std::vector<float> data = random_floats(60, 0.7F, 1.5F, 5);

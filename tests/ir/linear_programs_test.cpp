@@ -21,8 +21,8 @@ using testing::tir_program;
 using testing::tir_text;
 using testing::TirCase;
 
-F32Bits run(const LinearProgram& program, const TirCase& item,
-            const EvalLinearOptions& options = {}) {
+F32Bits run(const LinearProgram& program, const TirCase& item, EvalLinearOptions options = {}) {
+  options.units = item.units;
   std::vector<F32Bits> inputs = item.inputs;
   F32Bits output = poisoned<uint32_t>(item.num_outputs + 16);  // the last 16 must stay as they are
   std::vector<ArgumentValue> arguments;

@@ -27,7 +27,7 @@ inline LinearProgram tir_program(const std::string& name) {
 
 inline const std::vector<std::string>& tir_files() {
   static const std::vector<std::string> names{"matmul.tir", "softmax.tir", "transpose.tir",
-                                              "tree_sum.tir"};
+                                              "tree_sum.tir", "pairs.tir"};
   return names;
 }
 

@@ -10,9 +10,11 @@
 #include <random>
 #include <sstream>
 
+#include "tenon/backend/cpu/disassemble.h"
 #include "tenon/backend/cpu/llvm_compiler.h"
 #include "tenon/backend/cpu/llvm_unit_compiler.h"
 #include "tenon/base/error.h"
+#include "tenon/base/file.h"
 #include "tenon/ir/eval_op.h"
 #include "tenon/render/llvm.h"
 
@@ -126,6 +128,9 @@ void KernelLibrary::compile_c(const CpuLevel& level) {
   const std::string object = folder_ / "k.o";
   problems_ =
       output_of(concat("clang-22 ", flags, level.flags, " -c -o ", object, " ", folder_ / "k.c"));
+  const std::string file = read_file(object);
+  const auto bytes = std::as_bytes(std::span(file));
+  bytes_.assign(bytes.begin(), bytes.end());
   problems_ += output_of("nm -u " + object);
   std::istringstream symbols(output_of("nm --defined-only " + object));
   for (std::string line; std::getline(symbols, line);) {
@@ -140,9 +145,9 @@ void KernelLibrary::compile_c(const CpuLevel& level) {
 /// The loader refuses what must not be there.
 void KernelLibrary::compile_llvm(const CpuLevel& level) {
   try {
-    const auto bytes =
+    bytes_ =
         cpu::compile_llvm(cpu::find_llvm(), text_, cpu::parse_cpu_arch(level.features), "test");
-    object_ = cpu::load_object(bytes, "test");
+    object_ = cpu::load_object(bytes_, "test");
   } catch (const Error& error) {
     problems_ = error.what();
   }
@@ -157,6 +162,11 @@ CpuKernelFunction KernelLibrary::kernel(const std::string& entry) const {
   if (handle_ != nullptr) symbol = ::dlsym(handle_, entry.c_str());
   TENON_CHECK(symbol != nullptr, ErrorCode::kNotFound, "no kernel ", entry, ": ", problems_);
   return reinterpret_cast<CpuKernelFunction>(symbol);
+}
+
+std::string KernelLibrary::disassembly(const std::string& entry) const {
+  constexpr int kLlvmVersion = 22;
+  return bytes_.empty() ? problems_ : cpu::disassemble_object(bytes_, entry, kLlvmVersion);
 }
 
 std::vector<std::byte> pack_arguments(const Signature& signature,

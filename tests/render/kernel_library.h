@@ -58,6 +58,8 @@ class KernelLibrary {
   const std::string& problems() const { return problems_; }
 
   CpuKernelFunction kernel(const std::string& entry) const;
+  /// The machine code of a kernel as text.
+  std::string disassembly(const std::string& entry) const;
 
  private:
   void compile_c(const CpuLevel& level);
@@ -67,6 +69,7 @@ class KernelLibrary {
   TempFolder folder_;
   std::string text_;
   std::string problems_;
+  std::vector<std::byte> bytes_;             // of the object
   void* handle_ = nullptr;                   // of CLANG
   std::optional<cpu::LoadedObject> object_;  // of LLVM
 };

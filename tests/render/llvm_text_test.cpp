@@ -152,7 +152,7 @@ TEST(LlvmText, RefusesWhatItCannotDo) {
                kUnsupported, "cast from f32 to f16", "lower_dtypes");
   EXPECT_ERROR(render_text("%a = load f16 %h[%z]; %b = add f16 %a, %a; store %h[%z], %b"),
                kUnsupported, "add of f16", "lower_dtypes");
-  EXPECT_ERROR(render_text("unit_setup 0"), kUnsupported, "unit_setup");
+  EXPECT_ERROR(render_text("unit_setup 0"), kUnsupported, "no matrix unit 0");
 }
 
 TEST(LlvmText, GuardsWhatWouldBeUndefined) {

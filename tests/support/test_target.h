@@ -28,4 +28,16 @@ inline Target vector_target() {
   return target;
 }
 
+/// The same with matrix units of two widths: pairs of bf16, and of u8 times i8 in fours.
+inline Target unit_target() {
+  Target target = vector_target();
+  for (const std::string_view unit : {"bf16*bf16>f32:1x16x2/2:vectors:odd_first:flush:ready",
+                                      "bf16*bf16>f32:1x4x2/2:vectors:odd_first:flush:ready",
+                                      "u8*i8>i32:1x16x4/4:vectors:exact:keep:ready",
+                                      "u8*i8>i32:1x4x4/4:vectors:exact:keep:ready"}) {
+    target.units.push_back(parse_matrix_unit(unit));
+  }
+  return target;
+}
+
 }  // namespace tenon::test

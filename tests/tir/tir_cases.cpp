@@ -71,6 +71,29 @@ TirCase matmul_case() {
           }};
 }
 
+// a (M,K), b (K/2,N,2) -> y (M,N).
+TirCase pairs_case() {
+  constexpr size_t M = 3, N = 16, K = 10;
+  const std::vector<int64_t> a = whole_numbers(M * K, 7);
+  const std::vector<int64_t> b = whole_numbers(K * N, 5);
+  std::vector<int64_t> y;
+  for (size_t m = 0; m < M; ++m) {
+    for (size_t n = 0; n < N; ++n) {
+      int64_t sum = 0;
+      for (size_t k = 0; k < K; ++k)
+        sum += a[m * K + k] * b[(k / 2 * N + n) * 2 + k % 2];
+      y.push_back(sum);
+    }
+  }
+  return {.file = "pairs.tir",
+          .inputs = {bits_of(a), bits_of(b)},
+          .num_outputs = M * N,
+          .units = {parse_matrix_unit("bf16*bf16>f32:1x16x2/2:vectors:odd_first:flush:ready")},
+          .find_fault = [expected = bits_of(y)](const F32Bits& output) {
+            return find_difference(output, expected);
+          }};
+}
+
 // x (R,C) -> y (R,C), rows of different heights.
 TirCase softmax_case() {
   constexpr size_t R = 7, C = 100;
@@ -148,7 +171,7 @@ TirCase tree_sum_case() {
 }  // namespace
 
 std::vector<TirCase> tir_cases() {
-  return {matmul_case(), softmax_case(), transpose_case(), tree_sum_case()};
+  return {matmul_case(), softmax_case(), transpose_case(), tree_sum_case(), pairs_case()};
 }
 
 }  // namespace tenon::testing

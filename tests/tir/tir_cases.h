@@ -10,15 +10,18 @@
 #include <string>
 #include <vector>
 
+#include "tenon/types/matrix_unit.h"
+
 namespace tenon::testing {
 
 /// The bits of f32 elements.
 using F32Bits = std::vector<uint32_t>;
 
 struct TirCase {
-  std::string file;             ///< in tests/tir
-  std::vector<F32Bits> inputs;  ///< the first arguments; one output follows them
-  size_t num_outputs;           ///< elements of the output
+  std::string file;                    ///< in tests/tir
+  std::vector<F32Bits> inputs;         ///< the first arguments; one output follows them
+  size_t num_outputs;                  ///< elements of the output
+  std::vector<MatrixUnit> units = {};  ///< that the Target must have, by number
   /// What is wrong with an output; empty if nothing is.
   std::function<std::string(const F32Bits& output)> find_fault;
 };

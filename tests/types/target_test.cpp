@@ -18,6 +18,28 @@ Target example() {
   target.extra_casts = {{DType::kF16, DType::kF32}, {DType::kF32, DType::kF16}};
   target.native_ops = {Op::kSqrt, Op::kFma};
   target.fuses_mulacc = true;
+  target.units = {{.a = DType::kBF16,
+                   .b = DType::kBF16,
+                   .acc = DType::kF32,
+                   .m = 1,
+                   .n = 16,
+                   .k = 2,
+                   .group = 2,
+                   .place = UnitPlace::kVectors,
+                   .sum = UnitSum::kOddFirst,
+                   .flushes_denormals = true,
+                   .needs_setup = false},
+                  {.a = DType::kU8,
+                   .b = DType::kI8,
+                   .acc = DType::kI32,
+                   .m = 16,
+                   .n = 16,
+                   .k = 64,
+                   .group = 4,
+                   .place = UnitPlace::kTiles,
+                   .sum = UnitSum::kExact,
+                   .flushes_denormals = false,
+                   .needs_setup = true}};
   target.max_vector_bytes = 64;
   target.max_local_bytes = int64_t{1} << 40;
   target.max_lanes = 1;
@@ -28,8 +50,10 @@ Target example() {
 
 constexpr std::string_view kExampleText =
     "arch=x86_64 features=avx2,avx512f,fma arithmetic=i1,i32,i64,f32,f64 "
-    "casts=f16>f32,f32>f16 native=sqrt,fma mulacc=fused vector=64 local=1099511627776 lanes=1 "
-    "arguments=128 index=i64 threads=2";
+    "casts=f16>f32,f32>f16 native=sqrt,fma mulacc=fused "
+    "units=bf16*bf16>f32:1x16x2/2:vectors:odd_first:flush:ready,"
+    "u8*i8>i32:16x16x64/4:tiles:exact:keep:setup "
+    "vector=64 local=1099511627776 lanes=1 arguments=128 index=i64 threads=2";
 
 TEST(Target, TextIsStableAndReadsBack) {
   EXPECT_EQ(to_text(example()), kExampleText);
@@ -53,6 +77,18 @@ TEST(Target, EveryFieldChangesTheText) {
   EXPECT_TRUE(differs([](Target& t) { t.extra_casts.pop_back(); }));
   EXPECT_TRUE(differs([](Target& t) { t.native_ops.push_back(Op::kTrunc); }));
   EXPECT_TRUE(differs([](Target& t) { t.fuses_mulacc = false; }));
+  EXPECT_TRUE(differs([](Target& t) { t.units.pop_back(); }));
+  EXPECT_TRUE(differs([](Target& t) { t.units[0].a = DType::kF16; }));
+  EXPECT_TRUE(differs([](Target& t) { t.units[0].b = DType::kF16; }));
+  EXPECT_TRUE(differs([](Target& t) { t.units[0].acc = DType::kF64; }));
+  EXPECT_TRUE(differs([](Target& t) { t.units[0].m = 2; }));
+  EXPECT_TRUE(differs([](Target& t) { t.units[0].n = 8; }));
+  EXPECT_TRUE(differs([](Target& t) { t.units[0].k = 4; }));
+  EXPECT_TRUE(differs([](Target& t) { t.units[0].group = 1; }));
+  EXPECT_TRUE(differs([](Target& t) { t.units[0].place = UnitPlace::kTiles; }));
+  EXPECT_TRUE(differs([](Target& t) { t.units[0].sum = UnitSum::kTwoSums; }));
+  EXPECT_TRUE(differs([](Target& t) { t.units[0].flushes_denormals = false; }));
+  EXPECT_TRUE(differs([](Target& t) { t.units[0].needs_setup = true; }));
   EXPECT_TRUE(differs([](Target& t) { t.max_vector_bytes = 32; }));
   EXPECT_TRUE(differs([](Target& t) { t.max_local_bytes = 1; }));
   EXPECT_TRUE(differs([](Target& t) { t.max_lanes = 2; }));
@@ -92,6 +128,15 @@ TEST(Target, TextIsReadStrictly) {
   EXPECT_ERROR(parse_target(with("f16>f32", "f16")), kInvalid, "from>to");
   EXPECT_ERROR(parse_target(with("sqrt", "sqqrt")), kInvalid, "sqqrt");
   EXPECT_ERROR(parse_target(with("fused", "maybe")), kInvalid, "maybe", "split");
+  EXPECT_ERROR(parse_target(with("bf16*bf16", "bf16*bf17")), kInvalid, "bf17");
+  EXPECT_ERROR(parse_target(with("bf16*bf16>", "bf16*bf16:")), kInvalid, "'>'");
+  EXPECT_ERROR(parse_target(with("1x16x2/2", "1x16x3/2")), kInvalid, "divide");
+  EXPECT_ERROR(parse_target(with("1x16x2/2", "0x16x2/2")), kInvalid, "extent");
+  EXPECT_ERROR(parse_target(with("1x16x2/2", "1x016x2/2")), kInvalid, "extent");
+  EXPECT_ERROR(parse_target(with("vectors", "air")), kInvalid, "air", "tiles");
+  EXPECT_ERROR(parse_target(with("odd_first", "odd")), kInvalid, "odd_first");
+  EXPECT_ERROR(parse_target(with("flush", "maybe")), kInvalid, "keep");
+  EXPECT_ERROR(parse_target(with(":ready", "")), kInvalid, "':'");
   EXPECT_ERROR(parse_target(with("vector=64", "vector=-64")), kInvalid, "vector");
   EXPECT_ERROR(parse_target(with("vector=64", "vector=064")), kInvalid, "vector");
   EXPECT_ERROR(parse_target(with("vector=64", "vector=5000000000")), kInvalid, "vector");

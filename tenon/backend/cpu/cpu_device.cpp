@@ -211,6 +211,8 @@ class CpuDevice final : public DeviceDriver {
     const CpuFeatureSet here = host_cpu_features();
     TENON_CHECK(here.has_all(wanted), ErrorCode::kUnsupported, "it needs ",
                 join(wanted.missing_in(here), ", "), ", which this CPU lacks. Compile it here");
+    TENON_CHECK(!wanted.has(CpuFeature::kAmxTile) || request_tile_permission(),
+                ErrorCode::kUnsupported, "it uses AMX tiles, which the kernel refuses");
   }
 
   /// Programs that were compiled together share one image.
@@ -242,6 +244,9 @@ std::unique_ptr<DeviceDriver> open_cpu_device(int index, const Target& target,
   TENON_CHECK(here.has_all(wanted), ErrorCode::kUnsupported, "this CPU lacks ",
               join(wanted.missing_in(here), ", "),
               ", so it cannot run such programs. Leave them out of ARCH, or compile with DEV=NULL");
+  TENON_CHECK(!wanted.has(CpuFeature::kAmxTile) || request_tile_permission(),
+              ErrorCode::kUnsupported, "the kernel refuses the use of AMX tiles. Add -amx-tile to ",
+              "ARCH");
   return std::make_unique<CpuDevice>(index, target, max_bytes.value_or(physical_bytes()));
 }
 

@@ -23,6 +23,63 @@ int vector_bytes_of(const CpuFeatureSet& features) {
   return features.has(CpuFeature::kAvx2) ? 32 : 16;
 }
 
+// Products of pairs of bf16 and of quadruples of bytes, into vectors of 32-bit accumulators. The
+// first operand is one group, read by all lanes. Rules: Intel SDM vol. 2C, VDPBF16PS (denormals are
+// flushed, one rounding for each product, the odd one first) and VPDPBUSD (sums wrap).
+void add_vector_units(const CpuFeatureSet& features, Target& target) {
+  const bool has_vl = features.has(CpuFeature::kAvx512vl);
+  for (const int lanes : {16, 8, 4}) {
+    const bool has_width = lanes * 4 <= target.max_vector_bytes && (lanes == 16 || has_vl);
+    if (!has_width || !features.has(CpuFeature::kAvx512bf16)) continue;
+    target.units.push_back({.a = DType::kBF16,
+                            .b = DType::kBF16,
+                            .acc = DType::kF32,
+                            .n = lanes,
+                            .k = 2,
+                            .group = 2,
+                            .sum = UnitSum::kOddFirst,
+                            .flushes_denormals = true});
+  }
+  for (const int lanes : {16, 8, 4}) {
+    const bool has_evex = features.has(CpuFeature::kAvx512vnni) && (lanes == 16 || has_vl);
+    const bool has_vex = features.has(CpuFeature::kAvxVnni) && lanes != 16;
+    if (lanes * 4 > target.max_vector_bytes || !(has_evex || has_vex)) continue;
+    target.units.push_back({.a = DType::kU8,
+                            .b = DType::kI8,
+                            .acc = DType::kI32,
+                            .n = lanes,
+                            .k = 4,
+                            .group = 4,
+                            .sum = UnitSum::kExact});
+  }
+}
+
+// AMX. Rules: Intel SDM vol. 2B, TDPBF16PS (two chains of fused steps, denormals flushed) and
+// TDPBSSD (sums wrap).
+void add_tile_units(const CpuFeatureSet& features, Target& target) {
+  MatrixUnit unit{.m = 16, .n = 16, .place = UnitPlace::kTiles, .needs_setup = true};
+  if (features.has(CpuFeature::kAmxBf16)) {
+    unit.a = unit.b = DType::kBF16;
+    unit.acc = DType::kF32;
+    unit.k = 32;
+    unit.group = 2;
+    unit.sum = UnitSum::kTwoSums;
+    unit.flushes_denormals = true;
+    target.units.push_back(unit);
+  }
+  if (!features.has(CpuFeature::kAmxInt8)) return;
+  for (const DType dtype : {DType::kI8, DType::kU8}) {
+    unit.a = dtype;
+    unit.b = DType::kI8;
+    unit.acc = DType::kI32;
+    unit.k = 64;
+    unit.group = 4;
+    unit.sum = UnitSum::kExact;
+    unit.flushes_denormals = false;
+    target.units.push_back(unit);
+  }
+}
+
 }  // namespace
 
 Target make_target(const CpuFeatureSet& features, int64_t local_bytes, int threads) {
@@ -44,6 +101,8 @@ Target make_target(const CpuFeatureSet& features, int64_t local_bytes, int threa
     target.fuses_mulacc = true;
   }
   target.max_vector_bytes = vector_bytes_of(features);
+  add_vector_units(features, target);
+  add_tile_units(features, target);
   target.max_local_bytes = local_bytes;
   target.max_lanes = 1;
   target.max_arguments = kMaxArguments;

@@ -9,6 +9,7 @@
 #include "tenon/backend/cpu/clang_compiler.h"
 #include "tenon/backend/cpu/clang_unit_compiler.h"
 #include "tenon/backend/cpu/cpu_device.h"
+#include "tenon/base/text.h"
 #include "tests/support/expect_error.h"
 
 namespace tenon::cpu {
@@ -57,6 +58,28 @@ TEST(CpuTarget, EachFeatureAddsWhatItGives) {
   EXPECT_EQ(target_for("x86_64,avx2").max_vector_bytes, 32);
   EXPECT_EQ(target_for("x86_64,avx512f").max_vector_bytes, 32);
   EXPECT_EQ(target_for("x86_64,avx512bw,avx512dq,avx512vl").max_vector_bytes, 64);
+}
+
+TEST(CpuTarget, UnitsComeAndGoWithTheirFeatures) {
+  const auto shapes = [](std::string_view arch) {
+    std::vector<std::string> texts;
+    for (const MatrixUnit& unit : target_for(arch).units) {
+      const std::string text = to_text(unit);
+      texts.push_back(text.substr(0, text.find('/')));
+    }
+    return join(texts, " ");
+  };
+  const std::string wide = "x86_64,avx512bw,avx512dq,avx512vl";
+  EXPECT_EQ(shapes(wide), "");
+  EXPECT_EQ(shapes(wide + ",avx512bf16"),
+            "bf16*bf16>f32:1x16x2 bf16*bf16>f32:1x8x2 bf16*bf16>f32:1x4x2");
+  EXPECT_EQ(shapes(wide + ",avx512bf16,-avx512bf16"), "");
+  EXPECT_EQ(shapes(wide + ",avx512vnni"), "u8*i8>i32:1x16x4 u8*i8>i32:1x8x4 u8*i8>i32:1x4x4");
+  EXPECT_EQ(shapes("x86_64,avxvnni"), "u8*i8>i32:1x8x4 u8*i8>i32:1x4x4");
+  EXPECT_EQ(shapes("x86_64,avx512bf16"), "");  // no vectors of 64 bytes, no shorter forms
+  EXPECT_EQ(shapes("x86_64,amx-bf16"), "bf16*bf16>f32:16x16x32");
+  EXPECT_EQ(shapes("x86_64,amx-int8"), "i8*i8>i32:16x16x64 u8*i8>i32:16x16x64");
+  EXPECT_EQ(shapes("x86_64,amx-int8,amx-bf16,-amx-tile"), "");
 }
 
 TEST(CpuTarget, FeaturesComeBackFromTheTextForm) {
