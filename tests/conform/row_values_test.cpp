@@ -62,6 +62,7 @@ TEST(RowValues, Attention) {
     batch.add(concat("seed ", seed, ", size ", size, ", width ", width),
               random_attention(input, seed, 2, size, width));
   }
+  batch.add("block", attention_block(input, 2, 160, 16));
   batch.check("attention");
 }
 

@@ -24,6 +24,7 @@
 namespace tenon::test {
 namespace {
 
+using testing::attention_block;
 using testing::conv_bias_relu;
 using testing::matmul_bias_relu;
 using testing::named_row_graphs;
@@ -175,6 +176,12 @@ TEST(Fusion, AttentionIsOneKernelOfBlocks) {
       EXPECT_TRUE(!is_scores || buffer.access == BufferAccess::kTmp) << buffer.name;
     }
   }
+}
+
+// The norm, three products for q, k and v, attention, the product with what is added to it.
+TEST(Fusion, AttentionBlockIsSixKernels) {
+  const std::vector<ScheduledCall> calls = calls_of(attention_block(input, 8, 1024, 64));
+  EXPECT_EQ(calls.size(), 6U) << text_of(calls);
 }
 
 // Short rows are no larger than the operands, long ones do not fit the cache: two products and what

@@ -260,6 +260,31 @@ Node random_attention(const MakeInput& input, uint64_t seed, int64_t heads, int6
   return tensor_permute(result, std::vector<int64_t>{1, 0, 2});
 }
 
+Node attention_block(const MakeInput& input, int64_t heads, int64_t size, int64_t width) {
+  const int64_t columns = heads * width;
+  const std::vector<int64_t> heads_first{1, 0, 2};
+  const Node x = input(Shape{size, columns});
+  const auto times_weights = [&](const Node& a) {
+    const Node rows = tensor_reshape(a, Shape{1, size, columns});
+    return product(rows, tensor_reshape(input(Shape{columns, columns}), Shape{1, columns, columns}),
+                   false);
+  };
+  const Node norm = Rows{}.rmsnorm(x, input(Shape{columns}));
+  const auto in_heads = [&] {
+    const Node split = tensor_reshape(times_weights(norm), Shape{size, heads, width});
+    return tensor_permute(split, heads_first);
+  };
+  const Node q = in_heads();
+  const Node k = in_heads();
+  const Node v = in_heads();
+  const Node scores = product(q, tensor_permute(k, std::vector<int64_t>{0, 2, 1}), false);
+  const Rows ops{2};
+  const Node result = product(ops.softmax(scores), v, false);
+  const Node joined = tensor_reshape(tensor_permute(result, heads_first), Shape{size, columns});
+  const Node y = tensor_reshape(times_weights(joined), Shape{size, columns});
+  return tensor_binary(Op::kAdd, x, y);
+}
+
 Node random_movement_chain(const MakeInput& input, uint64_t seed) {
   Random random(seed);
   // Each dim of the input is split in two.
