@@ -12,11 +12,6 @@
 namespace tenon {
 namespace {
 
-bool uses(const Node& expr, const Node& axis) {
-  const std::vector<Node> nodes = topological_order(std::span(&expr, 1));
-  return std::find(nodes.begin(), nodes.end(), axis) != nodes.end();
-}
-
 class Offset {
  public:
   Offset(const Kernel& kernel, const UnitFactors& factors)
@@ -46,7 +41,7 @@ class Offset {
     BufferDecl decl{.name = "s_offset", .dtype = acc};
     std::vector<std::pair<Node, Node>> renamed;
     for (const AxisUse& use : sum_.axes) {
-      if (!uses(factors_.b, use.axis)) continue;
+      if (!uses_axis(factors_.b, use.axis)) continue;
       const std::string name = result_.axis_names[static_cast<size_t>(axis_id(use.axis))];
       const Node axis =
           result_.add_axis(concat(name, "_offset"), axis_extent(use.axis), axis_kind(use.axis));
@@ -117,7 +112,7 @@ std::optional<Kernel> offset_products(const Kernel& kernel, const Target& target
     if (is_par && std::find(sum.index.begin(), sum.index.end(), use.axis) == sum.index.end()) {
       return std::nullopt;
     }
-    if (!is_par && !uses(factors->b, use.axis)) return std::nullopt;
+    if (!is_par && !uses_axis(factors->b, use.axis)) return std::nullopt;
   }
   return Offset(kernel, *factors).run();
 }

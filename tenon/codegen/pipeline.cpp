@@ -47,8 +47,9 @@ class Pipeline {
     Kernel split = split_root(kernel);
     after("split_root", split, KernelStage::kComps);
     if (!options_.plan && !options_.is_simple) {
+      const size_t num_comps = split.body.size();
       split = prepared_for_units(split, target_);
-      after("prepared_for_units", split, KernelStage::kComps);
+      if (split.body.size() != num_comps) after("prepared_for_units", split, KernelStage::kComps);
     }
     const Plan plan = plan_for(split);
     if (const auto reason = check_plan(split, plan, target_)) {

@@ -12,11 +12,6 @@
 namespace tenon {
 namespace {
 
-bool uses(const Node& expr, const Node& axis) {
-  const std::vector<Node> nodes = topological_order(std::span(&expr, 1));
-  return std::find(nodes.begin(), nodes.end(), axis) != nodes.end();
-}
-
 // The load under bitcasts, or null.
 Node load_under(Node value) {
   while (value.op() == Op::kBitcast)
@@ -52,15 +47,20 @@ bool is_aligned(const Node& index, const Node& axis, int64_t count) {
 
 }  // namespace
 
+bool uses_axis(const Node& expr, const Node& axis) {
+  const std::vector<Node> nodes = topological_order(std::span(&expr, 1));
+  return std::find(nodes.begin(), nodes.end(), axis) != nodes.end();
+}
+
 std::optional<UnitFactors> unit_factors(const Comp& comp, const Node& column) {
   const Node& value = comp.value;
   if (comp.combine != Op::kAdd || value.op() != Op::kMul) return std::nullopt;
   UnitFactors factors{narrow_value(value.src(0), value.dtype()),
                       narrow_value(value.src(1), value.dtype())};
   if (!factors.a || !factors.b) return std::nullopt;
-  if (uses(factors.a, column)) std::swap(factors.a, factors.b);
-  const bool fits = !uses(factors.a, column) && uses(factors.b, column) && load_under(factors.b) &&
-                    is_operand_a(factors.a);
+  if (uses_axis(factors.a, column)) std::swap(factors.a, factors.b);
+  const bool fits = !uses_axis(factors.a, column) && uses_axis(factors.b, column) &&
+                    load_under(factors.b) && is_operand_a(factors.a);
   return fits ? std::optional(factors) : std::nullopt;
 }
 

@@ -13,6 +13,8 @@
 
 namespace tenon {
 
+bool uses_axis(const Node& expr, const Node& axis);
+
 /// The narrow operands of a sum of products.
 struct UnitFactors {
   Node a;

@@ -78,10 +78,6 @@ class UnitPlanner {
  private:
   size_t none() const { return sum_.num_axes(); }
 
-  static bool uses(const Node& expr, const Node& axis) {
-    const std::vector<Node> nodes = topological_order(std::span(&expr, 1));
-    return std::find(nodes.begin(), nodes.end(), axis) != nodes.end();
-  }
   const Node& axis(size_t i) const { return sum_.comp->axes[i].axis; }
 
   // The vec axis is what the last comp writes side by side; each par axis of the sum is one of it.
@@ -122,7 +118,7 @@ class UnitPlanner {
     // The depth: a red axis of both operands, which one dim of b runs along; the longest.
     depth_ = none();
     for (size_t i = 0; i < none(); ++i) {
-      const bool is_shared = uses(factors_.a, axis(i)) && uses(load, axis(i));
+      const bool is_shared = uses_axis(factors_.a, axis(i)) && uses_axis(load, axis(i));
       if (!sum_.is_red(i) || !is_shared || dim_of(i) < 0) continue;
       if (depth_ == none() || sum_.extent(i) > sum_.extent(depth_)) depth_ = i;
     }
@@ -130,7 +126,7 @@ class UnitPlanner {
     // Rows share operand b.
     row_ = none();
     for (size_t i = 0; i < none(); ++i) {
-      if (i == vec_ || sum_.is_red(i) || uses(load, axis(i))) continue;
+      if (i == vec_ || sum_.is_red(i) || uses_axis(load, axis(i))) continue;
       if (row_ == none() || sum_.extent(i) > sum_.extent(row_)) row_ = i;
     }
     return true;
@@ -140,7 +136,7 @@ class UnitPlanner {
   int dim_of(size_t axis_number) const {
     int result = -1;
     for (size_t dim = 0; dim < b_index_.size(); ++dim) {
-      if (!uses(b_index_[dim], axis(axis_number))) continue;
+      if (!uses_axis(b_index_[dim], axis(axis_number))) continue;
       if (result >= 0) return -1;
       result = static_cast<int>(dim);
     }
@@ -301,7 +297,7 @@ class UnitPlanner {
   int64_t box_extent(const CompPlan& entry, int stage_depth, int dim) const {
     int64_t length = 1;
     for (size_t i = 0; i < none(); ++i) {
-      if (!uses(b_index_[static_cast<size_t>(dim)], axis(i))) continue;
+      if (!uses_axis(b_index_[static_cast<size_t>(dim)], axis(i))) continue;
       int64_t inner = sum_.extent(i);
       int64_t step = 1;
       for (size_t part = 0; part < entry.parts.size(); ++part) {
