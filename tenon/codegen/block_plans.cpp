@@ -48,7 +48,13 @@ class BlockPlans {
       row_of_.push_back(axis_of(number, block_axis_));
       if (row_of_[number] == walks_[number].num_axes()) return std::nullopt;
     }
-    root_ = is_shared(last_ - 1) && is_read_by_last_only() ? last_ - 1 : last_;
+    block_ = std::min(kBlockRows, walks_[last_].extent(block_axis_));
+    for (const Walk& walk : walks_)
+      tiles_.push_back(tile_of(walk));
+    if (std::ranges::none_of(tiles_, [](const auto& tile) { return tile.has_value(); })) {
+      return std::nullopt;
+    }
+    root_ = tiles_[last_ - 1] && is_read_by_last_only() ? last_ - 1 : last_;
     if (!add_root()) return std::nullopt;
     home_.assign(walks_.size(), root_);
     for (size_t number = walks_.size(); number-- > 0;) {
@@ -83,8 +89,6 @@ class BlockPlans {
     }
     return has_shared && has_own;
   }
-
-  bool is_shared(size_t number) const { return shares(walks_[number], row_of_[number]); }
 
   // The longest row axis across which a tmp's contraction shares an operand.
   bool find_block_axis() {
@@ -136,7 +140,6 @@ class BlockPlans {
         loops.push_back({static_cast<int>(own), Role::kSeq, 1});
       }
     }
-    block_ = std::min(kBlockRows, num_rows);
     const int64_t most = ceil_div(num_rows * groups, wanted);
     const int64_t chunk = round_up(std::max(most, kMinGroupRows), block_);
     if (groups < wanted && chunk < num_rows) root.parts.push_back({row, Role::kGrid, chunk});
@@ -152,12 +155,11 @@ class BlockPlans {
       return true;
     }
     const std::vector<size_t> open = open_axes(walk, {});
-    const auto tile = tile_of(walk, row_of_[root_], open);
-    if (!tile) return false;
-    add_tile(walk, *tile, open, root);
+    const Tile& tile = *tiles_[root_];
+    add_tile(walk, tile, open, root);
     CompPlan after{.comp = static_cast<int>(last_), .how = How::kAfter};
     after.at = {walk.number, root.acc->depth};
-    if (!add_epilogue(*tile, after)) return false;
+    if (!add_epilogue(tile, after)) return false;
     plan_.comps.push_back(std::move(root));
     plan_.comps.push_back(std::move(after));
     return true;
@@ -197,16 +199,20 @@ class BlockPlans {
   // --- contractions
   // --------------------------------------------------------------------------------
 
-  std::optional<Tile> tile_of(const Walk& walk, size_t row, const std::vector<size_t>& open) const {
+  // Nothing if the comp is no contraction over what rows share, or has no axis for vectors.
+  std::optional<Tile> tile_of(const Walk& walk) const {
+    const size_t row = row_of_[static_cast<size_t>(walk.number)];
+    if (!shares(walk, row)) return std::nullopt;
     Tile tile{.row = row, .vec = walk.num_axes(), .staged = {}};
-    for (const size_t axis : open) {
+    for (const size_t axis : open_axes(walk, {})) {
       if (walk.accesses[0].strides[axis] == 1 && !walk.is_red(axis)) tile.vec = axis;
     }
+    if (tile.vec == walk.num_axes()) return std::nullopt;
     tile.lanes =
         std::min(lanes_of(walk, kernel_, target_), lanes_of(walks_[last_], kernel_, target_));
-    if (tile.vec == walk.num_axes() || tile.lanes < 2 || walk.extent(tile.vec) < tile.lanes) {
-      return std::nullopt;
-    }
+    while (tile.lanes > 1 && tile.lanes > walk.extent(tile.vec))
+      tile.lanes /= 2;
+    if (tile.lanes < 2) return std::nullopt;
     for (size_t i = 1; i < walk.accesses.size(); ++i) {
       const Access& access = walk.accesses[i];
       if (!access.uses(tile.vec)) continue;
@@ -320,14 +326,12 @@ class BlockPlans {
   bool add_producer(size_t number) {
     const Walk& walk = walks_[number];
     home_[number] = number;
-    const bool is_tile = is_shared(number);
-    if (!is_tile) {
+    if (!tiles_[number]) {
       std::optional<size_t> home;
       bool is_one = true;
       for (size_t reader = number + 1; reader < walks_.size(); ++reader) {
         if (!is_read(walks_[reader], walk.comp->dst)) continue;
-        const bool has_rows =
-            reader != root_ ? reader != last_ && !is_shared(reader) : root_ == last_;
+        const bool has_rows = reader != root_ ? reader != last_ && !tiles_[reader] : root_ == last_;
         is_one = is_one && has_rows && (!home || *home == home_[reader]);
         home = home_[reader];
       }
@@ -344,10 +348,8 @@ class BlockPlans {
     const auto ranges = ranges_at(kernel_, plan_, walk.number, How::kBefore, entry.at);
     if (!ranges) return false;
     const std::vector<size_t> open = open_axes(walk, *ranges);
-    if (is_tile) {
-      const auto tile = tile_of(walk, row_of_[number], open);
-      if (!tile) return false;
-      add_tile(walk, *tile, open, entry);
+    if (tiles_[number]) {
+      add_tile(walk, *tiles_[number], open, entry);
     } else {
       if (!is_inside && block_ > 1) {
         entry.parts.push_back({static_cast<int>(row_of_[number]), Role::kSeq, 1});
@@ -398,14 +400,15 @@ class BlockPlans {
   const Target& target_;
   const std::vector<std::vector<Node>> indices_;  // row_indices
   std::vector<Walk> walks_;
-  std::vector<bool> is_row_;    // axes of the last comp
-  size_t last_ = 0;             // comp
-  size_t root_ = 0;             // comp: the last, or the contraction in front of it
-  size_t block_axis_ = 0;       // of the last comp
-  std::vector<size_t> row_of_;  // by comp: its axis along the block
-  std::vector<size_t> home_;    // by comp: in whose row loop it stands; itself: in none
-  int64_t block_ = 1;           // rows
-  int stage_depth_ = 0;         // loops of the root around the blocks
+  std::vector<bool> is_row_;                // axes of the last comp
+  size_t last_ = 0;                         // comp
+  size_t root_ = 0;                         // comp: the last, or the contraction in front of it
+  size_t block_axis_ = 0;                   // of the last comp
+  std::vector<size_t> row_of_;              // by comp: its axis along the block
+  std::vector<std::optional<Tile>> tiles_;  // by comp: of contractions over what rows share
+  std::vector<size_t> home_;                // by comp: in whose row loop it stands; itself: in none
+  int64_t block_ = 1;                       // rows
+  int stage_depth_ = 0;                     // loops of the root around the blocks
   int block_depth_ = 0;
   int row_depth_ = 0;
   Plan plan_;

@@ -62,6 +62,8 @@ TEST(RowValues, Attention) {
     batch.add(concat("seed ", seed, ", size ", size, ", width ", width),
               random_attention(input, seed, 2, size, width));
   }
+  batch.add("narrow", random_attention(input, 3, 2, 99, 8));
+  batch.add("summed", summed_product(input, 133, 12));
   batch.add("block", attention_block(input, 2, 160, 16));
   batch.check("attention");
 }

@@ -33,6 +33,7 @@ using testing::random_attention;
 using testing::random_movement_chain;
 using testing::random_row_graph;
 using testing::RowGraph;
+using testing::summed_product;
 
 Node input(ShapeView shape) {
   return tensor_buffer(DType::kF32, shape);
@@ -152,6 +153,24 @@ TEST(Fusion, ContractionsTakeTheirEpilogues) {
   }
 }
 
+// The first comp, and the root where there are two of them, are products in register tiles: rows by
+// vectors of what is not reduced.
+void expect_tiles(const Kernel& kernel, int count) {
+  const Plan plan = choose_plan(kernel, vector_target());
+  for (const CompPlan& entry : plan.comps) {
+    const Comp& comp = std::get<Comp>(kernel.body[static_cast<size_t>(entry.comp)].node);
+    const bool is_product = entry.comp == 0 || (count > 1 && entry.how == How::kRoot);
+    if (!is_product) continue;
+    const Node vec = comp.axes[static_cast<size_t>(entry.parts.back().axis)].axis;
+    EXPECT_EQ(axis_kind(vec), AxisKind::kPar) << to_text(plan, kernel);
+    EXPECT_TRUE(comp.combine) << to_text(plan, kernel);
+    const bool has_rows = std::any_of(entry.parts.begin(), entry.parts.end(), [](const Part& part) {
+      return part.role == Role::kUnroll && part.step == 1;
+    });
+    EXPECT_TRUE(has_rows) << to_text(plan, kernel);
+  }
+}
+
 // The scores of a block of rows stay in group memory.
 TEST(Fusion, AttentionIsOneKernelOfBlocks) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
@@ -162,20 +181,17 @@ TEST(Fusion, AttentionIsOneKernelOfBlocks) {
                                 : random_attention(input, seed, 6, 512, 80);
     const Kernel kernel = only_kernel(calls_of(renamed(output, random).outputs));
     EXPECT_TRUE(has_vectors(kernel));
-    // Both products are register tiles: rows by vectors of what is not reduced.
-    const Plan plan = choose_plan(kernel, vector_target());
-    for (const CompPlan& entry : plan.comps) {
-      const Comp& comp = std::get<Comp>(kernel.body[static_cast<size_t>(entry.comp)].node);
-      if (entry.comp != 0 && entry.how != How::kRoot) continue;
-      const Node vec = comp.axes[static_cast<size_t>(entry.parts.back().axis)].axis;
-      EXPECT_EQ(axis_kind(vec), AxisKind::kPar) << to_text(plan, kernel);
-      EXPECT_TRUE(comp.combine) << to_text(plan, kernel);
-    }
+    expect_tiles(kernel, 2);
     for (const BufferDecl& buffer : kernel.buffers) {
       const bool is_scores = num_elements(buffer.dims) > 6 * 512 * 512;
       EXPECT_TRUE(!is_scores || buffer.access == BufferAccess::kTmp) << buffer.name;
     }
   }
+}
+
+TEST(Fusion, ProductsThatNarrowToLittleKeepTheirTiles) {
+  expect_tiles(only_kernel(calls_of(random_attention(input, 3, 4, 1024, 8))), 2);
+  expect_tiles(only_kernel(calls_of(summed_product(input, 1000, 24))), 1);
 }
 
 // The norm, three products for q, k and v, attention, the product with what is added to it.

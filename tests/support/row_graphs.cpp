@@ -285,6 +285,14 @@ Node attention_block(const MakeInput& input, int64_t heads, int64_t size, int64_
   return tensor_binary(Op::kAdd, x, y);
 }
 
+Node summed_product(const MakeInput& input, int64_t size, int64_t width) {
+  const Node x = input(Shape{1, size, width});
+  const Node y = input(Shape{1, size, width});
+  const Node scores = product(x, tensor_permute(y, std::vector<int64_t>{0, 2, 1}), false);
+  const Node small = binary(Op::kMul, scores, scalar(0.0625F, scores.shape()));
+  return tensor_reshape(reduced(Op::kAdd, tensor_unary(Op::kExp, small), {2}), Shape{size, 1});
+}
+
 Node random_movement_chain(const MakeInput& input, uint64_t seed) {
   Random random(seed);
   // Each dim of the input is split in two.

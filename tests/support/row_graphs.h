@@ -43,6 +43,9 @@ Node random_attention(const MakeInput& input, uint64_t seed, int64_t heads, int6
 /// x + softmax(q k^T) v w of all heads, q, k and v linear in the norm of x: (size, heads * width).
 Node attention_block(const MakeInput& input, int64_t heads, int64_t size, int64_t width);
 
+/// sum over j of exp(x_i y_j): (size, 1), a product whose rows are reduced.
+Node summed_product(const MakeInput& input, int64_t size, int64_t width);
+
 /// reshape, permute, pad, shrink and flip, drawn, on an input; what the result's index is has no
 /// div or mod when written directly.
 Node random_movement_chain(const MakeInput& input, uint64_t seed);
