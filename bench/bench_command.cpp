@@ -10,6 +10,7 @@
 #include "bench/harness.h"
 #include "bench/machine.h"
 #include "bench/peers.h"
+#include "bench/plan_bench.h"
 #include "bench/report.h"
 #include "bench/workload.h"
 #include "tenon/base/error.h"
@@ -106,6 +107,17 @@ int bench_command(const BenchOptions& options) {
     throw WrongUsage(concat("bench: --threads must be 1 to ", kMaxThreads));
   }
   if (!(options.budget_s > 0)) throw WrongUsage("bench: --budget must be above 0 seconds");
+  std::optional<ScopedSetting> threads;
+  if (options.threads) threads.emplace(Setting::kThreads, std::to_string(*options.threads));
+  if (options.is_plans) {
+    Device& device = chosen_device(options.device);
+    const ScopedDefaultDevice scope(device);
+    plan_rows(device, {.names = options.names,
+                       .is_quick = options.is_quick,
+                       .is_list = options.is_list,
+                       .num_plans = options.num_plans});
+    return kExitOk;
+  }
   const bool is_alone = options.is_compile || options.is_launch;
   if (is_alone && (!options.names.empty() || !options.draw.empty())) {
     throw WrongUsage("bench: --compile and --launch take no workloads");
@@ -117,8 +129,6 @@ int bench_command(const BenchOptions& options) {
   }
   // What cannot be written is better known before an hour of measuring.
   if (!options.json_file.empty()) write_file_atomic(options.json_file, json_text({}));
-  std::optional<ScopedSetting> threads;
-  if (options.threads) threads.emplace(Setting::kThreads, std::to_string(*options.threads));
   Device& device = chosen_device(options.device);
   const ScopedDefaultDevice scope(device);
   const int num_threads =

@@ -28,6 +28,7 @@ struct RunOptions {
   std::vector<std::string> scalars;  ///< NAME=VALUE
   std::string out_folder;            ///< empty: outputs are only printed
   std::string device;                ///< empty: the default one; so below
+  std::string plan_file;             ///< Plans for its kernels; empty: none
 };
 /// Runs a .tg, .tk, .tir or .tpo file once.
 int run_command(const RunOptions& options);
@@ -56,6 +57,8 @@ struct ExplainOptions {
   std::string file;
   std::string device;
   bool shows_passes = false;
+  bool shows_plans = false;         ///< what Plans cost, and those that were not chosen
+  std::string plan_file;            ///< Plans for its kernels; empty: none
   std::vector<std::string> levels;  ///< empty: all
 };
 /// Prints a program at every level between its file and machine code.
@@ -72,6 +75,8 @@ struct BenchOptions {
   bool is_quick = false;
   bool is_compile = false;
   bool is_launch = false;
+  bool is_plans = false;
+  size_t num_plans = 4;          ///< of each kernel, with is_plans
   bool is_first_result = false;  ///< only compute [1,2,3]+1: what --compile starts
 };
 /// Measures Tenon beside other libraries and the machine's limits. Defined in bench/.

@@ -73,6 +73,12 @@ void explain(const TensorGraph& graph, const std::string& device_name, const Exp
   for (const ScheduledCall& call : schedule.calls)
     names.push_back(call.copy_from >= 0 ? "copy" : kernel_symbol(call.kernel));
   if (view.has("schedule")) print(schedule_text(schedule, graph, names));
+  if (view.plans != nullptr) {
+    std::vector<const Kernel*> kernels;
+    for (const ScheduledCall& call : schedule.calls)
+      if (call.copy_from < 0) kernels.push_back(&call.kernel);
+    view.plans->check_names(kernels);
+  }
   for (size_t i = 0; i < schedule.calls.size(); ++i) {
     const bool is_new = std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i),
                                   names[i]) == names.begin() + static_cast<std::ptrdiff_t>(i);
@@ -83,6 +89,8 @@ void explain(const TensorGraph& graph, const std::string& device_name, const Exp
 }
 
 void explain(const Kernel& kernel, const std::string& device_name, const ExplainView& view) {
+  const Kernel* const kernels[] = {&kernel};
+  if (view.plans != nullptr) view.plans->check_names(kernels);
   explain_kernel(kernel, kernel_symbol(kernel), engine_device(chosen_device(device_name)), view);
 }
 
@@ -143,9 +151,14 @@ int explain_command(const ExplainOptions& options) {
           concat("explain: there is no level '", level, "'", suggest_name(level, known, "Levels")));
     }
   }
-  const ExplainView view = {.levels = {wanted.begin(), wanted.end()},
-                            .shows_passes = options.shows_passes};
+  ExplainView view = {.levels = {wanted.begin(), wanted.end()},
+                      .shows_passes = options.shows_passes,
+                      .shows_plans = options.shows_plans,
+                      .plans = nullptr};
+  if (options.shows_plans && options.levels.empty()) view.levels = {"plan"};
   const ProgramFile file = load_program_file(options.file);
+  const std::optional<GivenPlans> plans = load_plans(options.plan_file, file);
+  if (plans) view.plans = &*plans;
   std::visit([&](const auto& program) { explain(program, options.device, view); }, file);
   return kExitOk;
 }

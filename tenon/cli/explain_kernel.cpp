@@ -62,6 +62,25 @@ std::string disassembly(const LinearProgram& program, const EngineDevice& device
   }
 }
 
+/// The Plan, then the cheapest of those that could be taken instead, each with what it costs.
+std::string priced_plans(const Plan& plan, const Kernel& split, const Target& target) {
+  constexpr size_t kRunnersUp = 3;
+  const auto priced = [&](std::string_view title, const Plan& shown, const PlanCost& cost) {
+    std::string text = concat(title, ": ", to_text(cost), "\n");
+    for (const std::string& reason : reasons_of(cost, target))
+      append(text, "  ", reason, "\n");
+    return text + to_text(shown, split);
+  };
+  std::string text = priced("this plan", plan, cost_of(split, plan, target));
+  size_t number = 0;
+  for (const PlanChoice& choice : choose_plans(split, target, kRunnersUp + 1)) {
+    if (choice.plan == plan || number == kRunnersUp) continue;
+    append(text, "\n",
+           priced(concat("runner-up ", ++number, ", ", choice.family), choice.plan, choice.cost));
+  }
+  return text;
+}
+
 }  // namespace
 
 void print_section(std::string_view kernel, std::string_view level, std::string_view text) {
@@ -79,16 +98,23 @@ void explain_kernel(const Kernel& kernel, const std::string& name, const EngineD
     print_section(name, "plan", "this is a nest: a Plan has been applied to it already");
     return;
   }
+  const std::optional<Plan> given =
+      view.plans != nullptr ? view.plans->plan_for(kernel, split_root(kernel), device.target())
+                            : std::nullopt;
   Kernel split = split_root(kernel);
-  if (!has_simple_plans()) split = prepared_for_units(split, device.target());
+  if (!given && !has_simple_plans()) split = prepared_for_units(split, device.target());
   if (view.has("plan")) {
-    print_section(name, "plan",
-                  to_text(has_simple_plans() ? simple_plan(split, device.target())
-                                             : choose_plan(split, device.target()),
-                          split));
+    const Plan plan = given                ? *given
+                      : has_simple_plans() ? simple_plan(split, device.target())
+                                           : choose_plan(split, device.target());
+    print_section(
+        name, "plan",
+        view.shows_plans ? priced_plans(plan, split, device.target()) : to_text(plan, split));
   }
+  if (view.ends_with_plan()) return;
   PassLog log;
   CodegenOptions options;
+  options.plan = given;
   options.on_kernel = [&](std::string_view pass, const Kernel& after) {
     log.add(pass, to_text(after));
   };

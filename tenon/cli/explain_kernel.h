@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "tenon/engine/engine_device.h"
+#include "tenon/engine/given_plans.h"
 #include "tenon/ir/kernel.h"
 #include "tenon/ir/linear.h"
 
@@ -17,8 +18,14 @@ namespace tenon::cli {
 struct ExplainView {
   std::set<std::string> levels;
   bool shows_passes = false;
+  bool shows_plans = false;
+  const GivenPlans* plans = nullptr;
 
   bool has(std::string_view level) const { return levels.contains(std::string(level)); }
+  /// Nothing after the Plan is asked for.
+  bool ends_with_plan() const {
+    return !has("passes") && !has("linear") && !has("source") && !has("disassembly");
+  }
 };
 
 /// "== kernel NAME: LEVEL" and the text.

@@ -25,6 +25,9 @@ namespace {
 constexpr const char* kDeviceHelp =
     "[IFACE+]DEVICE[:INDEX][:RENDERER[:ARCH]], CPU:CLANG for example; else as DEV says";
 
+constexpr const char* kPlanHelp =
+    "File of Plans, as 'tenon explain' shows them, for kernels by their names";
+
 /// Options of all commands, and the one that was chosen.
 struct CommandLine {
   RunOptions run;
@@ -56,7 +59,7 @@ void check_run(const CLI::App& command, bool is_digits) {
       throw WrongUsage(concat("run: ", name, " belongs to 'tenon run digits'"));
     }
   }
-  for (const char* name : {"--in", "--set"}) {
+  for (const char* name : {"--in", "--set", "--plan"}) {
     if (is_digits && command.count(name) > 0) {
       throw WrongUsage(concat("run digits: ", name, " belongs to 'tenon run FILE'"));
     }
@@ -68,6 +71,7 @@ void add_run(CLI::App& app, CommandLine& line) {
   command->add_option("PROGRAM", line.run.file, "FILE.tg, .tk, .tir or .tpo; or: digits")
       ->required();
   command->add_option("--device", line.run.device, kDeviceHelp);
+  command->add_option("--plan", line.run.plan_file, kPlanHelp);
   command->add_option("--in", line.run.inputs, "NAME=FILE.npy: value of an input (repeatable)")
       ->allow_extra_args(false);
   command->add_option("--set", line.run.scalars, "NAME=VALUE of a scalar (repeatable)")
@@ -126,6 +130,9 @@ void add_explain(CLI::App& app, CommandLine& line) {
                    concat("Levels to show, of ", join(explain_levels(), ",")))
       ->delimiter(',')
       ->allow_extra_args(false);
+  command->add_flag("--show-plan", line.explain.shows_plans,
+                    "Only Plans, with what they cost, and the three next best");
+  command->add_option("--plan", line.explain.plan_file, kPlanHelp);
   command->add_option("--device", line.explain.device, kDeviceHelp);
   command->footer(
       "Examples:\n"
@@ -147,6 +154,9 @@ void add_bench(CLI::App& app, CommandLine& line) {
   command->add_option("--budget", bench.budget_s, "Skip what takes more seconds a run (1)");
   command->add_option("--json", bench.json_file, "File for all figures");
   command->add_flag("--compile", bench.is_compile, "Measure lowering, compilation and start-up");
+  command->add_flag("--plans", bench.is_plans,
+                    "Measure the Plans that are chosen beside the next best ones");
+  command->add_option("--num-plans", bench.num_plans, "How many, with --plans (4)");
   command->add_flag("--launch", bench.is_launch, "Measure a small op again and again");
   command->add_option("--device", bench.device, kDeviceHelp);
   command->add_flag("--first-result", bench.is_first_result)

@@ -56,6 +56,16 @@ ProgramFile load_program_file(const std::string& path) {
                           "graph), .tk (kernel), .tir (linear program) or .tpo (compiled)"));
 }
 
+std::optional<GivenPlans> load_plans(const std::string& path, const ProgramFile& program) {
+  if (path.empty()) return std::nullopt;
+  if (!std::holds_alternative<TensorGraph>(program) && !std::holds_alternative<Kernel>(program)) {
+    throw WrongUsage(
+        "--plan: a linear or compiled program has its Plan behind it; give a .tg or "
+        ".tk file");
+  }
+  return GivenPlans(read_file(path, kMaxTextBytes), path);
+}
+
 Device& chosen_device(const std::string& name) {
   return name.empty() ? Device::get_default() : Device::get(name);
 }

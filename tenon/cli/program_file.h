@@ -4,10 +4,12 @@
 
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 
 #include "tenon/engine/engine.h"
+#include "tenon/engine/given_plans.h"
 #include "tenon/ir/kernel.h"
 #include "tenon/ir/linear.h"
 #include "tenon/ir/tensor_ops.h"
@@ -20,6 +22,10 @@ using ProgramFile = std::variant<TensorGraph, Kernel, LinearProgram, ProgramObje
 /// Throws WrongUsage for another end of the name, kNotFound or kIo if the file cannot be read, and
 /// kInvalidArgument, with the place, for anything malformed.
 ProgramFile load_program_file(const std::string& path);
+
+/// The Plans of a file, for the kernels of a program that has kernels (.tg, .tk); nothing for an
+/// empty path. Throws WrongUsage for other programs.
+std::optional<GivenPlans> load_plans(const std::string& path, const ProgramFile& program);
 
 /// The device of `--device NAME`; empty: the default device.
 Device& chosen_device(const std::string& name);

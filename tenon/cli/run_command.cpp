@@ -65,7 +65,7 @@ std::vector<Node> bind_inputs(const TensorGraph& graph, Device& device, const Na
   return outputs;
 }
 
-void run(const TensorGraph& graph, const RunOptions& options) {
+void run(const TensorGraph& graph, const RunOptions& options, const GivenPlans* plans) {
   const NamedWords files("--in", options.inputs);
   files.check_names(graph.input_names);
   NamedWords("--set", options.scalars).check_names({});
@@ -73,7 +73,7 @@ void run(const TensorGraph& graph, const RunOptions& options) {
   const std::vector<Node> nodes = bind_inputs(graph, device, files);
   RealizeStats stats;
   const int64_t start_ns = now_ns();
-  realize(nodes, &device, &stats);
+  realize(nodes, &device, &stats, plans);
   const int64_t time_ns = now_ns() - start_ns;
   std::vector<NamedArray> outputs;
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -98,16 +98,17 @@ void launch_and_show(DeviceDriver& device, BufferPool& pool, const Program& prog
               format_time(result.time_ns)));
 }
 
-void run(const Kernel& kernel, const RunOptions& options) {
+void run(const Kernel& kernel, const RunOptions& options, const GivenPlans* plans) {
   EngineDevice& device = engine_device(chosen_device(options.device));
   RealizeStats stats;
   const Kernel* const kernels[] = {&kernel};
-  const ProgramPtr program = find_programs(device, kernels, stats).at(0);
+  if (plans != nullptr) plans->check_names(kernels);
+  const ProgramPtr program = find_programs(device, kernels, stats, plans).at(0);
   launch_and_show(device.driver(), device.pool(), *program, parameters_of(kernel), options,
                   device.name());
 }
 
-void run(const LinearProgram& linear, const RunOptions& options) {
+void run(const LinearProgram& linear, const RunOptions& options, const GivenPlans*) {
   EngineDevice& device = engine_device(chosen_device(options.device));
   const Program program(device.driver(), compile_linear(device, linear));
   launch_and_show(device.driver(), device.pool(), program, parameters_of(linear.signature), options,
@@ -143,7 +144,7 @@ std::unique_ptr<DeviceDriver> open_for(const std::string& name, const Target& ta
   return backend->open(index, target);
 }
 
-void run(const ProgramObject& object, const RunOptions& options) {
+void run(const ProgramObject& object, const RunOptions& options, const GivenPlans*) {
   const Target target = with_context([&] { return parse_target(object.target); },
                                      "reading the Target of '", options.file, "'");
   const std::unique_ptr<DeviceDriver> device = open_for(options.device, target);
@@ -156,7 +157,8 @@ void run(const ProgramObject& object, const RunOptions& options) {
 
 int run_command(const RunOptions& options) {
   const ProgramFile file = load_program_file(options.file);
-  std::visit([&](const auto& program) { run(program, options); }, file);
+  const std::optional<GivenPlans> plans = load_plans(options.plan_file, file);
+  std::visit([&](const auto& program) { run(program, options, plans ? &*plans : nullptr); }, file);
   return kExitOk;
 }
 

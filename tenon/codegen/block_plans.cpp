@@ -232,7 +232,7 @@ class BlockPlans {
     double best = 0;
     for (int64_t vectors = 1; vectors * tile.lanes <= columns; ++vectors) {
       for (int64_t rows = 1; rows <= block_; ++rows) {
-        const bool fits = rows * vectors + vectors + 1 < kVectorRegisters;
+        const bool fits = rows * vectors + vectors + 1 < target_.vector_registers;
         if (!fits || block_ % rows != 0) continue;
         const int64_t steps = std::max({rows * vectors, rows + vectors, kMinAccumulators});
         const int64_t tiles = ceil_div(columns, vectors * tile.lanes);

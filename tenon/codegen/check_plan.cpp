@@ -82,6 +82,12 @@ std::optional<std::string> check_combine(const PlacedComp& comp, const Target& t
 
 }  // namespace
 
+Node machine_value(const Comp& comp, const Target& target) {
+  DTypeLowering lowering(target);
+  Decomposer decomposer(target);
+  return decomposer.run(lowering.run_to_storage(comp.value));
+}
+
 int64_t widest_element_bytes(const Kernel& kernel, const Comp& comp, const Target& target) {
   int64_t bytes = 1;
   bool has_position = false;
@@ -94,10 +100,7 @@ int64_t widest_element_bytes(const Kernel& kernel, const Comp& comp, const Targe
       bytes = std::max<int64_t>(bytes, dtype_size_bytes(node.dtype()));
     }
   };
-  // What it is computed with: narrow floats as f32, the steps of decompositions.
-  DTypeLowering lowering(target);
-  Decomposer decomposer(target);
-  widen(decomposer.run(lowering.run_to_storage(comp.value)));
+  widen(machine_value(comp, target));
   for (const Node& guard : comp.guard)
     widen(guard);
   for (const Access& access : analyze_access(kernel, comp)) {

@@ -2,12 +2,29 @@
 
 #pragma once
 
+#include <string_view>
+#include <vector>
+
+#include "tenon/codegen/cost.h"
 #include "tenon/codegen/plan.h"
 
 namespace tenon {
 
-/// Before: the root has no reduce axes (see split_root).
+struct PlanChoice {
+  Plan plan;
+  std::string_view family;  ///< "tile", ...
+  PlanCost cost;
+};
+
+/// The cheapest plans that fit, at most `count` and at least one, cheapest first; equal ones in the
+/// order of their generation. Before: the root has no reduce axes (see split_root).
+std::vector<PlanChoice> choose_plans(const Kernel& kernel, const Target& target, size_t count);
+
+/// The first of them.
 Plan choose_plan(const Kernel& kernel, const Target& target);
+
+/// What a plan that was given costs.
+PlanCost cost_of(const Kernel& kernel, const Plan& plan, const Target& target);
 
 /// Scalars, loops in order: the outer axes of the root are dealt over groups, every reduction is
 /// computed in a register where its value is used. What TENON_PLAN=simple takes.

@@ -91,6 +91,9 @@ inline bool is_loop(Role role) {
   return role == Role::kGrid || role == Role::kSeq;
 }
 
+/// What the comp's value is computed with: narrow floats as f32, the steps of decompositions.
+Node machine_value(const Comp& comp, const Target& target);
+
 /// Bytes of the widest element that vectors of the comp hold: its values, narrow floats as what
 /// they are computed in, and indices where an access is not contiguous.
 int64_t widest_element_bytes(const Kernel& kernel, const Comp& comp, const Target& target);

@@ -1,48 +1,58 @@
 // Plans of kernels whose tmps are read row by row: three forms, by what is contiguous.
 // SPDX-License-Identifier: MIT
 
-#include "tenon/codegen/row_plans.h"
-
 #include <algorithm>
 
 #include "tenon/codegen/choose_plan.h"
 #include "tenon/codegen/placement.h"
-#include "tenon/codegen/walk.h"
+#include "tenon/codegen/plan_families.h"
 
 namespace tenon {
 namespace {
 
 class RowPlans {
  public:
-  RowPlans(const Kernel& kernel, const Target& target) : kernel_(kernel), target_(target) {
-    for (size_t i = 0; i < kernel.body.size(); ++i)
-      walks_.push_back(walk_of(kernel, static_cast<int>(i)));
-  }
+  RowPlans(const PlanInput& input, std::vector<Candidate>& plans)
+      : kernel_(input.kernel),
+        target_(input.target),
+        walks_(input.walks),
+        is_row_(row_axes(kernel_)),
+        plans_(plans) {}
 
-  std::optional<Plan> run() const {
-    if (auto plan = accepted(columns())) return plan;
+  void run() {
+    for (const int64_t vectors : {4, 8, 2, 1})
+      columns(vectors);
     const size_t none = walks_.back().num_axes();
-    const size_t blocked = blocked_axis();
-    if (blocked != none) {
-      if (auto plan = accepted(rows(blocked))) return plan;
-    }
-    return accepted(rows(none));
+    if (const size_t blocked = blocked_axis(); blocked != none) rows(blocked);
+    rows(none);
   }
 
  private:
-  std::optional<Plan> accepted(std::optional<Plan> plan) const {
-    if (!plan || check_plan(kernel_, *plan, target_)) return std::nullopt;
-    return plan;
+  // An output that passes by the caches is written once; else it may hold a tmp of its shape.
+  void add(Plan plan, std::string_view family) {
+    const Walk& last = walks_.back();
+    if (may_bypass(last, target_)) {
+      Plan bypassing = plan;
+      bypassing.comps[0].store = StoreKind::kNonTemporal;
+      plans_.push_back({std::move(bypassing), family});
+    }
+    for (size_t i = 1; i < plan.comps.size(); ++i) {
+      CompPlan& entry = plan.comps[i];
+      if (entry.parts.empty() || walks_[static_cast<size_t>(entry.comp)].comp->combine) continue;
+      entry.keep = last.comp->dst;
+      if (!check_plan(kernel_, plan, target_)) break;
+      entry.keep.reset();
+    }
+    plans_.push_back({std::move(plan), family});
   }
 
   // The last comp's row axes over groups and loops, each producer inside of them; rows are walked
   // by vectors. Of axis `blocked` (none: num_axes) some rows are computed at once, so that what is
   // contiguous across rows is read by vectors too.
-  std::optional<Plan> rows(size_t blocked) const {
+  void rows(size_t blocked) {
     const Walk& last = walks_.back();
-    const std::vector<bool> is_row = row_axes(kernel_);
     const auto is_marked = [](bool marked) { return marked; };
-    if (std::none_of(is_row.begin(), is_row.end(), is_marked)) return std::nullopt;
+    if (std::none_of(is_row_.begin(), is_row_.end(), is_marked)) return;
     CompPlan root{.comp = last.number, .how = How::kRoot};
     std::vector<Part> loops;
     int64_t groups = 1;
@@ -51,7 +61,7 @@ class RowPlans {
     for (const Walk& walk : walks_)
       row_bytes += walk.points() * bytes_per_point(walk);
     for (size_t i = 0; i < last.num_axes(); ++i) {
-      if (is_row[i]) row_bytes = ceil_div(row_bytes, last.extent(i));
+      if (is_row_[i]) row_bytes = ceil_div(row_bytes, last.extent(i));
     }
     std::vector<int64_t> lengths;
     std::vector<size_t> open;
@@ -60,8 +70,8 @@ class RowPlans {
       const int64_t extent = last.extent(i);
       const int64_t tile = i == blocked ? common_lanes() : 1;
       lengths.push_back(i == blocked ? tile : extent);
-      if (!is_row[i] || i == blocked) open.push_back(i);
-      if (!is_row[i]) continue;
+      if (!is_row_[i] || i == blocked) open.push_back(i);
+      if (!is_row_[i]) continue;
       if (root.parts.size() < kMaxGridDims && groups < wanted && extent > 1) {
         const int64_t most = std::max<int64_t>(ceil_div(extent * groups, wanted), 1);
         const int64_t least = std::clamp<int64_t>(kMinGroupBytes / row_bytes, 1, extent);
@@ -81,7 +91,7 @@ class RowPlans {
       const Walk& walk = walks_[number];
       CompPlan entry{.comp = walk.number, .how = How::kBefore, .at = {last.number, depth}};
       const auto ranges = ranges_at(kernel_, plan, walk.number, How::kBefore, entry.at);
-      if (!ranges) return std::nullopt;
+      if (!ranges) return;
       open.clear();
       lengths.clear();
       for (size_t i = 0; i < walk.num_axes(); ++i) {
@@ -91,23 +101,22 @@ class RowPlans {
       walk_open(walk, open, lengths, entry);
       plan.comps.push_back(std::move(entry));
     }
-    return with_kept_tmp(std::move(plan));
+    add(std::move(plan), "rows");
   }
 
   int64_t common_lanes() const {
-    int64_t lanes = lanes_of(walks_.back(), kernel_, target_);
+    int64_t lanes = walks_.back().lanes;
     for (const Walk& walk : walks_)
-      lanes = std::min(lanes, lanes_of(walk, kernel_, target_));
+      lanes = std::min(lanes, walk.lanes);
     return lanes;
   }
 
   // A row axis across which some parameter is contiguous.
   size_t blocked_axis() const {
     const Walk& last = walks_.back();
-    const std::vector<bool> is_row = row_axes(kernel_);
     const std::vector<std::vector<Node>> indices = row_indices(kernel_);
     for (size_t i = 0; i < last.num_axes(); ++i) {
-      if (!is_row[i] || last.extent(i) < common_lanes()) continue;
+      if (!is_row_[i] || last.extent(i) < common_lanes()) continue;
       for (const Walk& walk : walks_) {
         for (const Access& access : walk.accesses) {
           if (kernel_.buffers[static_cast<size_t>(access.buffer)].access != BufferAccess::kIn)
@@ -125,9 +134,8 @@ class RowPlans {
 
   // The same where rows lie side by side (their axis is the contiguous one): a group takes the rows
   // of some vectors and walks along them; each lane is a row.
-  std::optional<Plan> columns() const {
+  void columns(int64_t vectors) {
     const Walk& last = walks_.back();
-    const std::vector<bool> is_row = row_axes(kernel_);
     size_t vec = last.num_axes();
     const int64_t lanes = common_lanes();
     for (size_t i = 0; i < last.num_axes(); ++i) {
@@ -136,10 +144,11 @@ class RowPlans {
             return !access.uses(i) || (access.strides[i] == 1 && !access.is_irregular[i]);
           });
       const bool is_contiguous = last.accesses[0].strides[i] == 1 && is_good;
-      if (is_row[i] && is_contiguous && last.extent(i) >= lanes) vec = i;
+      if (is_row_[i] && is_contiguous && last.extent(i) >= lanes) vec = i;
     }
-    if (vec == last.num_axes() || lanes < 2) return std::nullopt;
-    const int64_t block = lanes * std::clamp<int64_t>(last.extent(vec) / lanes, 1, 4);
+    if (vec == last.num_axes() || lanes < 2) return;
+    if (vectors > 1 && last.extent(vec) < lanes * vectors) return;
+    const int64_t block = lanes * vectors;
     const auto add_instances = [&](size_t axis, CompPlan& entry) {
       const int number = static_cast<int>(axis);
       if (block > lanes) entry.parts.push_back({number, Role::kUnroll, lanes});
@@ -148,7 +157,7 @@ class RowPlans {
     CompPlan root{.comp = last.number, .how = How::kRoot};
     std::vector<Part> loops;
     for (size_t i = 0; i < last.num_axes(); ++i) {
-      if (!is_row[i] || i == vec) continue;
+      if (!is_row_[i] || i == vec) continue;
       const bool is_dealt = root.parts.size() + 1 < kMaxGridDims;
       (is_dealt ? root.parts : loops)
           .push_back({static_cast<int>(i), is_dealt ? Role::kGrid : Role::kSeq, 1});
@@ -157,7 +166,7 @@ class RowPlans {
     root.parts.insert(root.parts.end(), loops.begin(), loops.end());
     const int depth = root.num_loops();
     for (size_t i = 0; i < last.num_axes(); ++i) {
-      if (!is_row[i]) root.parts.push_back({static_cast<int>(i), Role::kSeq, 1});
+      if (!is_row_[i]) root.parts.push_back({static_cast<int>(i), Role::kSeq, 1});
     }
     add_instances(vec, root);
     Plan plan{{std::move(root)}};
@@ -165,7 +174,7 @@ class RowPlans {
       const Walk& walk = walks_[number];
       CompPlan entry{.comp = walk.number, .how = How::kBefore, .at = {last.number, depth}};
       const auto ranges = ranges_at(kernel_, plan, walk.number, How::kBefore, entry.at);
-      if (!ranges) return std::nullopt;
+      if (!ranges) return;
       size_t lane_axis = walk.num_axes();
       for (const bool is_red : {false, true}) {
         if (is_red && walk.comp->combine) entry.acc = Acc{.depth = entry.num_loops()};
@@ -179,29 +188,11 @@ class RowPlans {
           }
         }
       }
-      if (lane_axis == walk.num_axes()) return std::nullopt;
+      if (lane_axis == walk.num_axes()) return;
       add_instances(lane_axis, entry);
       plan.comps.push_back(std::move(entry));
     }
-    return with_kept_tmp(std::move(plan));
-  }
-
-  // An output that passes by the caches is written once; else it holds a tmp of its shape.
-  Plan with_kept_tmp(Plan plan) const {
-    const Walk& last = walks_.back();
-    const bool is_large = bytes_of(last.accesses[0], last) > kNonTemporalBytes;
-    if (is_large && !is_read(last, last.comp->dst)) {
-      plan.comps[0].store = StoreKind::kNonTemporal;
-      return plan;
-    }
-    for (size_t i = 1; i < plan.comps.size(); ++i) {
-      CompPlan& entry = plan.comps[i];
-      if (entry.parts.empty() || walks_[static_cast<size_t>(entry.comp)].comp->combine) continue;
-      entry.keep = last.comp->dst;
-      if (!check_plan(kernel_, plan, target_)) break;
-      entry.keep.reset();
-    }
-    return plan;
+    add(std::move(plan), "columns");
   }
 
   // Loops and instances over the axes that are open, in their order; par ones outside. `lengths`:
@@ -219,7 +210,7 @@ class RowPlans {
       if (is_good && lengths[axis] > 1) vec = axis;
     }
     if (vec == walk.num_axes() && cross_open(walk, open, lengths, entry)) return;
-    int64_t lanes = lanes_of(walk, kernel_, target_);
+    int64_t lanes = walk.lanes;
     if (vec != walk.num_axes()) {
       while (lanes > 1 && lanes / 2 >= lengths[vec])
         lanes /= 2;
@@ -251,7 +242,7 @@ class RowPlans {
   // contiguous, one along which loads are.
   bool cross_open(const Walk& walk, const std::vector<size_t>& open,
                   const std::vector<int64_t>& lengths, CompPlan& entry) const {
-    const int64_t lanes = lanes_of(walk, kernel_, target_);
+    const int64_t lanes = walk.lanes;
     const size_t none = walk.num_axes();
     size_t vec = none;
     for (const size_t axis : open) {
@@ -275,13 +266,15 @@ class RowPlans {
 
   const Kernel& kernel_;
   const Target& target_;
-  std::vector<Walk> walks_;
+  const std::vector<Walk>& walks_;
+  const std::vector<bool> is_row_;
+  std::vector<Candidate>& plans_;
 };
 
 }  // namespace
 
-std::optional<Plan> row_plan(const Kernel& kernel, const Target& target) {
-  return RowPlans(kernel, target).run();
+void add_row_plans(const PlanInput& input, std::vector<Candidate>& plans) {
+  RowPlans(input, plans).run();
 }
 
 }  // namespace tenon

@@ -28,12 +28,12 @@ struct Tile {
 };
 
 // The largest that registers hold beside a row of operands, wasting few places.
-Tile tile_of(int64_t rows, int64_t columns, int64_t lanes) {
+Tile tile_of(int64_t rows, int64_t columns, int64_t lanes, int registers) {
   Tile best;
   double best_cost = 0;
   for (int64_t vectors = 1; vectors <= 4; ++vectors) {
     for (int64_t count = 1; count <= std::min<int64_t>(rows, 12); ++count) {
-      if (count * vectors + vectors + 1 > kVectorRegisters - 1) continue;
+      if (count * vectors + vectors + 1 > registers - 1) continue;
       const auto places = static_cast<double>(round_up(columns, vectors * lanes)) *
                           static_cast<double>(round_up(rows, count));
       const auto tile = static_cast<double>(count * vectors);
@@ -146,7 +146,7 @@ class UnitPlanner {
   Plan plan_for(const MatrixUnit& unit, int64_t rows) const {
     const int64_t columns = sum_.extent(vec_);
     const int64_t lanes = unit.n;
-    const Tile tile = tile_of(rows, columns, lanes);
+    const Tile tile = tile_of(rows, columns, lanes, target_.vector_registers);
     const int64_t width = tile.vectors * lanes;
     int64_t red_points = 1;
     for (size_t i = 0; i < none(); ++i) {

@@ -2,18 +2,85 @@
 
 #include "tenon/codegen/walk.h"
 
+#include <unordered_map>
+
+#include "tenon/base/error.h"
 #include "tenon/codegen/plan.h"
 
 namespace tenon {
+namespace {
+
+// Divisions and roots take as long as some others.
+double weight_of(const Node& node) {
+  const Op op = node.op();
+  if (node.srcs().empty() || op == Op::kLoad || node.dtype() == DType::kIdx) return 0;
+  return op == Op::kDiv || op == Op::kMod || op == Op::kSqrt ? 6 : 1;
+}
+
+double weight_of_all(const Node& value) {
+  double ops = 0;
+  for (const Node& node : topological_order(std::span(&value, 1)))
+    ops += weight_of(node);
+  return ops;
+}
+
+std::vector<OpGroup> ops_of(const Comp& comp, const Target& target) {
+  const Node value = machine_value(comp, target);
+  std::vector<OpGroup> groups;
+  const auto add = [&](const std::vector<bool>& axes, double count) {
+    for (OpGroup& group : groups) {
+      if (group.axes != axes) continue;
+      group.count += count;
+      return;
+    }
+    groups.push_back({axes, count});
+  };
+  std::unordered_map<const void*, std::vector<bool>> axes_of;
+  for (const Node& node : topological_order(std::span(&value, 1))) {
+    std::vector<bool>& axes = axes_of[node.id()];
+    axes.assign(comp.axes.size(), false);
+    for (size_t i = 0; i < axes.size(); ++i)
+      axes[i] = comp.axes[i].axis == node;
+    for (const Node& src : node.srcs()) {
+      const std::vector<bool>& used = axes_of.at(src.id());
+      for (size_t i = 0; i < axes.size(); ++i)
+        axes[i] = axes[i] || used[i];
+    }
+    if (const double weight = weight_of(node); weight > 0) add(axes, weight);
+  }
+  const bool is_fused = target.fuses_mulacc && comp.combine == Op::kAdd && value.op() == Op::kMul;
+  if (comp.combine && !is_fused) add(std::vector<bool>(comp.axes.size(), true), 1);
+  return groups;
+}
+
+std::vector<Walk> analyzed_walks(const Kernel& kernel, const Target& target) {
+  std::vector<Walk> walks;
+  for (size_t i = 0; i < kernel.body.size(); ++i) {
+    const Comp& comp = std::get<Comp>(kernel.body[i].node);
+    Walk walk = walk_of(kernel, static_cast<int>(i));
+    walk.lanes = lanes_of(walk, kernel, target);
+    walk.flops = weight_of_all(comp.value) + (comp.combine ? 1 : 0);
+    walk.ops = ops_of(comp, target);
+    walks.push_back(std::move(walk));
+  }
+  return walks;
+}
+
+}  // namespace
 
 Walk walk_of(const Kernel& kernel, int number) {
   const Comp& comp = std::get<Comp>(kernel.body[static_cast<size_t>(number)].node);
-  return {&comp, number, analyze_access(kernel, comp)};
+  return {.comp = &comp, .number = number, .accesses = analyze_access(kernel, comp)};
 }
 
 int64_t lanes_of(const Walk& walk, const Kernel& kernel, const Target& target) {
   const int64_t bytes = widest_element_bytes(kernel, *walk.comp, target);
   return std::max<int64_t>(target.max_vector_bytes / bytes, 1);
+}
+
+std::vector<Walk> walks_of(const Kernel& kernel, const Target& target) {
+  return with_context([&] { return analyzed_walks(kernel, target); }, "decomposing kernel '",
+                      kernel.name, "'");
 }
 
 bool is_read(const Walk& walk, int buffer) {
@@ -34,6 +101,10 @@ int64_t bytes_per_point(const Walk& walk) {
   for (const Access& access : walk.accesses)
     bytes += dtype_size_bytes(access.dtype);
   return bytes;
+}
+
+bool may_bypass(const Walk& walk, const Target& target) {
+  return bytes_of(walk.accesses[0], walk) > target.bypass_bytes && !is_read(walk, walk.comp->dst);
 }
 
 size_t crossed_axis(const Walk& walk, size_t vec) {

@@ -19,15 +19,21 @@ inline constexpr size_t kMaxGridDims = 3;
 inline constexpr int64_t kGroupsPerThread = 4;
 // Bytes that a group of a streaming kernel should move at least: some 2 us of work.
 inline constexpr int64_t kMinGroupBytes = 64 << 10;
-// Written bytes from which stores pass by the caches.
-inline constexpr int64_t kNonTemporalBytes = 32 << 20;
-inline constexpr int kVectorRegisters = 32;
+
+/// Instructions, loads and stores apart, that depend on the same axes of a comp.
+struct OpGroup {
+  std::vector<bool> axes;
+  double count = 0;
+};
 
 /// A comp with what its axes are and how it walks memory.
 struct Walk {
   const Comp* comp = nullptr;
   int number = 0;
   std::vector<Access> accesses;
+  int64_t lanes = 1;  ///< of a vector in which everything that the comp computes fits
+  double flops = 0;   ///< operations at one point, as the kernel has them
+  std::vector<OpGroup> ops;
 
   size_t num_axes() const { return comp->axes.size(); }
   int64_t extent(size_t axis) const {
@@ -42,15 +48,21 @@ struct Walk {
   }
 };
 
+/// Without lanes and operations.
 Walk walk_of(const Kernel& kernel, int number);
-
 /// Lanes of a vector in which everything that the comp computes fits.
 int64_t lanes_of(const Walk& walk, const Kernel& kernel, const Target& target);
+/// One for each comp, complete.
+std::vector<Walk> walks_of(const Kernel& kernel, const Target& target);
+
 /// Whether the comp loads from the buffer.
 bool is_read(const Walk& walk, int buffer);
 /// Bytes that the access touches in all.
 int64_t bytes_of(const Access& access, const Walk& walk);
 int64_t bytes_per_point(const Walk& walk);
+/// The comp's stores could pass by the caches: it writes whole lines that it does not read, in
+/// large numbers.
+bool may_bypass(const Walk& walk, const Target& target);
 /// An axis along which the operands are contiguous where they are not along the vec axis; the
 /// number of axes: none.
 size_t crossed_axis(const Walk& walk, size_t vec);

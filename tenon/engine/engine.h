@@ -16,6 +16,8 @@
 
 namespace tenon {
 
+class GivenPlans;
+
 /// An opened device together with its renderer and compiler. Lives to the end of the process.
 class Device {
  public:
@@ -87,8 +89,9 @@ struct RealizeStats {
 /// Computes the values of `nodes` (in one schedule) and keeps each as the node's value(): from then
 /// on graphs over them start there. Nodes that are buffers or have a value cost nothing.
 /// `default_target` is where graphs without buffers are computed; null: Device::get_default().
+/// `plans`: for some of the kernels (given_plans.h), each of which there must be.
 void realize(std::span<const Node> nodes, Device* default_target = nullptr,
-             RealizeStats* stats = nullptr);
+             RealizeStats* stats = nullptr, const GivenPlans* plans = nullptr);
 
 /// The buffer node that stands for a realised node (a fresh leaf sharing its storage), so that the
 /// graph behind it can be dropped.

@@ -92,7 +92,8 @@ PreparedCall prepare_call(const ScheduledCall& call, std::span<const PreparedBuf
 }
 
 /// All programs that are missing on one device are made at once.
-void prepare_programs(const Schedule& schedule, Prepared& prepared, RealizeStats& stats) {
+void prepare_programs(const Schedule& schedule, Prepared& prepared, RealizeStats& stats,
+                      const GivenPlans* plans) {
   struct Wanted {
     EngineDevice* device;
     std::vector<const Kernel*> kernels;
@@ -108,8 +109,14 @@ void prepare_programs(const Schedule& schedule, Prepared& prepared, RealizeStats
     wanted->kernels.push_back(&schedule.calls[i].kernel);
     wanted->calls.push_back(i);
   }
+  if (plans != nullptr) {
+    std::vector<const Kernel*> all;
+    for (const Wanted& wanted : by_device)
+      all.insert(all.end(), wanted.kernels.begin(), wanted.kernels.end());
+    plans->check_names(all);
+  }
   for (const Wanted& wanted : by_device) {
-    std::vector<ProgramPtr> programs = find_programs(*wanted.device, wanted.kernels, stats);
+    std::vector<ProgramPtr> programs = find_programs(*wanted.device, wanted.kernels, stats, plans);
     for (size_t i = 0; i < programs.size(); ++i)
       prepared.calls[wanted.calls[i]].program = std::move(programs[i]);
   }
@@ -119,7 +126,7 @@ void prepare_programs(const Schedule& schedule, Prepared& prepared, RealizeStats
 
 std::shared_ptr<const Prepared> make_prepared(const GraphForm& form, std::span<const Node> outputs,
                                               const NodeNumbers& numbers, Device& default_device,
-                                              RealizeStats& stats) {
+                                              RealizeStats& stats, const GivenPlans* plans) {
   const auto prepared = std::make_shared<Prepared>();
   Schedule schedule;
   {
@@ -136,7 +143,7 @@ std::shared_ptr<const Prepared> make_prepared(const GraphForm& form, std::span<c
     for (const ScheduledCall& call : schedule.calls)
       prepared->calls.push_back(prepare_call(call, prepared->buffers));
   }
-  prepare_programs(schedule, *prepared, stats);
+  prepare_programs(schedule, *prepared, stats, plans);
   return prepared;
 }
 

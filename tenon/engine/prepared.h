@@ -24,6 +24,7 @@ namespace tenon {
 
 class Device;
 class EngineDevice;
+class GivenPlans;
 struct RealizeStats;
 
 /// A part of a graph in a canonical order, each node once, sources before users, cut at the nodes
@@ -71,11 +72,12 @@ struct Prepared {
 };
 
 /// Schedules, chooses devices and finds or makes the programs. Adds to `stats`. Throws
-/// kInvalidArgument if an input has no value or operands are on two devices, kUnsupported and
-/// kCompileFailed as find_programs does, kOutOfMemory for a value larger than any buffer.
+/// kInvalidArgument if an input has no value or operands are on two devices, what
+/// find_programs throws, kOutOfMemory for a value larger than any buffer.
 std::shared_ptr<const Prepared> make_prepared(const GraphForm& form, std::span<const Node> outputs,
                                               const NodeNumbers& numbers, Device& default_device,
-                                              RealizeStats& stats);
+                                              RealizeStats& stats,
+                                              const GivenPlans* plans = nullptr);
 
 /// What the latest realisations of a device did, by form. Safe from any thread.
 class PreparedTable {

@@ -21,6 +21,7 @@
 #include "tenon/base/settings.h"
 #include "tenon/base/text.h"
 #include "tenon/base/timing.h"
+#include "tenon/codegen/build_nest.h"
 #include "tenon/engine/events.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/linear_verify.h"
@@ -33,14 +34,17 @@ constexpr std::string_view kReferenceFormat = "object-in-cache";
 /// A kernel on its way to a program.
 struct Job {
   const Kernel* kernel = nullptr;
+  const GivenPlans* plans = nullptr;
   Hash128 key;
   KernelSource source;
   ProgramObject object;  ///< payload and entry come last
 };
 
-Hash128 key_of(const EngineDevice& device, std::string_view text) {
+Hash128 key_of(const EngineDevice& device, std::string_view text,
+               std::optional<std::string_view> plan = std::nullopt) {
   Hasher hasher;
   hasher.add(device.base_key()).add(text).add(has_simple_plans() ? "simple" : "auto");
+  if (plan) hasher.add(*plan);
   if (planted_fault() != PlantedFault::kNone) {
     hasher.add(static_cast<uint64_t>(planted_fault()));
   }
@@ -127,7 +131,11 @@ std::string keep_source(std::string_view folder, const KernelSource& source) {
 
 void lower_job(const EngineDevice& device, Job& job) {
   const int64_t start_ns = now_ns();
-  const LinearProgram program = lower_for(device, *job.kernel);
+  CodegenOptions options;
+  if (job.plans != nullptr) {
+    options.plan = job.plans->plan_for(*job.kernel, split_root(*job.kernel), device.target());
+  }
+  const LinearProgram program = lower_for(device, *job.kernel, options);
   RenderedSource rendered = device.renderer().renderer->render(program, device.target());
   job.object = describe(program, device.target());
   job.source = {.name = std::move(rendered.entry), .text = std::move(rendered.text)};
@@ -371,14 +379,15 @@ ProgramObject compile_linear(const EngineDevice& device, const LinearProgram& pr
 }
 
 std::vector<ProgramPtr> find_programs(EngineDevice& device, std::span<const Kernel* const> kernels,
-                                      RealizeStats& stats) {
+                                      RealizeStats& stats, const GivenPlans* plans) {
   std::vector<Hash128> keys;
   Programs programs;
   std::vector<Job> jobs;  // one for each key
   for (const Kernel* kernel : kernels) {
-    keys.push_back(key_of(device, to_text(*kernel)));
+    const auto plan = plans != nullptr ? plans->find(*kernel) : std::nullopt;
+    keys.push_back(key_of(device, to_text(*kernel), plan));
     const bool is_new = programs.emplace(keys.back(), nullptr).second;
-    if (is_new) jobs.push_back({.kernel = kernel, .key = keys.back()});
+    if (is_new) jobs.push_back({.kernel = kernel, .plans = plans, .key = keys.back()});
   }
   while (!jobs.empty())
     find_round(device, jobs, programs, stats);

@@ -11,6 +11,7 @@
 #include "tenon/codegen/codegen.h"
 #include "tenon/device/compile_cache.h"
 #include "tenon/engine/engine_device.h"
+#include "tenon/engine/given_plans.h"
 #include "tenon/ir/kernel.h"
 #include "tenon/ir/linear.h"
 
@@ -23,8 +24,9 @@ CompileCache& shared_compile_cache();
 /// one go (as many compiler calls as cores, several kernels in each), except those that another
 /// thread is making: it waits for them, and makes itself what the other could not. Adds to `stats`.
 /// Throws kUnsupported if a kernel does not fit the Target, kCompileFailed with the kernel's name.
+/// `plans` are part of the keys of the programs that are made by them.
 std::vector<ProgramPtr> find_programs(EngineDevice& device, std::span<const Kernel* const> kernels,
-                                      RealizeStats& stats);
+                                      RealizeStats& stats, const GivenPlans* plans = nullptr);
 
 /// Name of the kernel's function: its own name and a part of the hash of its text, since different
 /// kernels may share a name.

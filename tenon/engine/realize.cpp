@@ -12,6 +12,7 @@
 #include "tenon/base/text.h"
 #include "tenon/base/timing.h"
 #include "tenon/engine/events.h"
+#include "tenon/engine/given_plans.h"
 #include "tenon/engine/memory_checks.h"
 #include "tenon/engine/prepared.h"
 #include "tenon/engine/storage.h"
@@ -28,8 +29,8 @@ std::shared_mutex& assigned_mutex() {
 
 class Realizer {
  public:
-  Realizer(std::span<const Node> outputs, Device* default_target)
-      : outputs_(outputs.begin(), outputs.end()), default_target_(default_target) {}
+  Realizer(std::span<const Node> outputs, Device* default_target, const GivenPlans* plans)
+      : outputs_(outputs.begin(), outputs.end()), default_target_(default_target), plans_(plans) {}
 
   /// Notes what has a value already, and that value: other threads may realise the same nodes
   /// meanwhile or assign to them, and this realisation must see one state.
@@ -117,10 +118,11 @@ class Realizer {
       const ScopedTimer timer(stats_.schedule_ns);
       if (default_target_ == nullptr) default_target_ = &Device::get_default();
       key = key_of(form_, *default_target_);
+      if (key && plans_ != nullptr) key = Hasher().add(*key).add(plans_->text()).hash();
       if (key) prepared_ = engine_device(*default_target_).prepared().find(*key);
       if (prepared_ != nullptr) return;
     }
-    prepared_ = make_prepared(form_, outputs_, numbers_, *default_target_, stats_);
+    prepared_ = make_prepared(form_, outputs_, numbers_, *default_target_, stats_, plans_);
     if (key) engine_device(*default_target_).prepared().keep(*key, prepared_);
   }
 
@@ -265,6 +267,7 @@ class Realizer {
 
   std::vector<Node> outputs_;
   Device* default_target_;
+  const GivenPlans* plans_;
   NodeNumbers numbers_;
   GraphForm form_;
   std::vector<Buffer> values_;  // by node of the form
@@ -289,16 +292,17 @@ std::mutex& assign_mutex() {
 
 }  // namespace
 
-void realize(std::span<const Node> nodes, Device* default_target, RealizeStats* stats) {
+void realize(std::span<const Node> nodes, Device* default_target, RealizeStats* stats,
+             const GivenPlans* plans) {
   check_not_forked();
   const int64_t start_ns = now_ns();
-  Realizer realizer(nodes, default_target);
+  Realizer realizer(nodes, default_target, plans);
   realizer.look();
   if (realizer.is_done()) return;
   RealizeStats result;
   if (realizer.has_assign()) {
     const std::lock_guard lock(assign_mutex());
-    Realizer locked(nodes, default_target);
+    Realizer locked(nodes, default_target, plans);
     locked.look();
     if (locked.is_done()) return;
     locked.run();

@@ -95,6 +95,30 @@ NativeCast parse_cast(std::string_view text) {
   return {parse_dtype(parts[0]), parse_dtype(parts[1])};
 }
 
+std::string cache_text(const CacheLevel& cache) {
+  return concat(cache.bytes, ":", cache.ways, ":", cache.threads, ":", cache.speed);
+}
+
+CacheLevel parse_cache(std::string_view text) {
+  const std::vector<std::string_view> parts = split(text, ':');
+  CacheLevel cache;
+  const auto number = [&](size_t i) {
+    const std::optional<int64_t> value = i < parts.size() ? parse_int(parts[i]) : std::nullopt;
+    if (!value || *value < 1 || *value > int64_t{1} << 50) {
+      refuse("the cache ", quoted(text), " is not written bytes:ways:threads:speed");
+    }
+    return *value;
+  };
+  const auto small_number = [&](size_t i) {
+    return static_cast<int>(std::min<int64_t>(number(i), std::numeric_limits<int>::max()));
+  };
+  cache = {number(0), small_number(1), small_number(2), small_number(3)};
+  if (cache_text(cache) != text) {
+    refuse("the cache ", quoted(text), " is not written bytes:ways:threads:speed");
+  }
+  return cache;
+}
+
 }  // namespace
 
 bool Target::is_native(Op op) const {
@@ -129,13 +153,20 @@ std::string to_text(const Target& target) {
   std::vector<std::string> units;
   for (const MatrixUnit& unit : target.units)
     units.push_back(to_text(unit));
-  return concat("arch=", target.arch, " features=", join(target.features, ","),
-                " arithmetic=", join(dtypes, ","), " casts=", join(casts, ","),
-                " native=", join(ops, ","), " mulacc=", target.fuses_mulacc ? "fused" : "split",
-                " units=", join(units, ","), " vector=", target.max_vector_bytes,
-                " local=", target.max_local_bytes, " lanes=", target.max_lanes,
-                " arguments=", target.max_arguments,
-                " index=", target.has_i64_index ? "i64" : "i32", " threads=", target.threads);
+  std::vector<std::string> caches;
+  for (const CacheLevel& cache : target.caches)
+    caches.push_back(cache_text(cache));
+  return concat(
+      "arch=", target.arch, " features=", join(target.features, ","),
+      " arithmetic=", join(dtypes, ","), " casts=", join(casts, ","), " native=", join(ops, ","),
+      " mulacc=", target.fuses_mulacc ? "fused" : "split", " units=", join(units, ","),
+      " vector=", target.max_vector_bytes, " local=", target.max_local_bytes,
+      " lanes=", target.max_lanes, " arguments=", target.max_arguments,
+      " index=", target.has_i64_index ? "i64" : "i32", " registers=", target.vector_registers,
+      " pointers=", target.scalar_registers, " rate=", target.mulacc_rate,
+      " chains=", target.mulacc_chains, " caches=", join(caches, ","), " line=", target.line_bytes,
+      " memory=", target.memory_speed, " fork=", target.fork_ns, " bypass=", target.bypass_bytes,
+      " threads=", target.threads);
 }
 
 Target parse_target(std::string_view text) {
@@ -170,6 +201,16 @@ Target parse_target(std::string_view text) {
   target.max_lanes = fields.next_number<int64_t>("lanes");
   target.max_arguments = fields.next_number<int>("arguments");
   target.has_i64_index = fields.next_is("index", "i64", "i32");
+  target.vector_registers = fields.next_number<int>("registers");
+  target.scalar_registers = fields.next_number<int>("pointers");
+  target.mulacc_rate = fields.next_number<int>("rate");
+  target.mulacc_chains = fields.next_number<int>("chains");
+  for (const std::string_view cache : fields.next_list("caches"))
+    target.caches.push_back(parse_cache(cache));
+  target.line_bytes = fields.next_number<int>("line");
+  target.memory_speed = fields.next_number<int>("memory");
+  target.fork_ns = fields.next_number<int>("fork");
+  target.bypass_bytes = fields.next_number<int64_t>("bypass");
   target.threads = fields.next_number<int>("threads");
   fields.finish();
   return target;

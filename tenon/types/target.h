@@ -30,6 +30,15 @@ struct NativeCast {
   friend bool operator==(const NativeCast&, const NativeCast&) = default;
 };
 
+/// A data cache of the machine.
+struct CacheLevel {
+  int64_t bytes = 0;
+  int ways = 1;     ///< lines that agree in their address modulo bytes / ways and fit
+  int threads = 1;  ///< that share it
+  int speed = 1;    ///< bytes a nanosecond that one thread reads from it
+  friend bool operator==(const CacheLevel&, const CacheLevel&) = default;
+};
+
 struct Target {
   std::string arch;                   ///< "x86_64", ...
   std::vector<std::string> features;  ///< instruction sets by the field's names, sorted
@@ -48,6 +57,17 @@ struct Target {
   int max_arguments = 0;
   bool has_i64_index = true;  ///< else indices beyond 2^31 are refused
   int threads = 1;            ///< groups that run at once
+
+  // What plans are priced by.
+  int vector_registers = 16;
+  int scalar_registers = 16;
+  int mulacc_rate = 1000;          ///< vectors that one thread multiplies and adds in a microsecond
+  int mulacc_chains = 8;           ///< that must not depend on each other for that rate
+  std::vector<CacheLevel> caches;  ///< innermost first
+  int line_bytes = 64;
+  int memory_speed = 10;            ///< bytes a nanosecond that one thread reads
+  int fork_ns = 1000;               ///< until all threads are at work
+  int64_t bypass_bytes = 32 << 20;  ///< written bytes from which stores should pass by the caches
 
   bool can_compute(DType dtype) const { return arithmetic.has(dtype); }
   bool is_native(Op op) const;

@@ -69,6 +69,18 @@ TEST(BenchCommand, CompileAndLaunchInOneRun) {
   EXPECT_EQ(by_name["launch_steady"]["kernels"].get<int>(), 1);
 }
 
+TEST(BenchCommand, PlansAreTimedBesideEachOther) {
+  const TenonResult result =
+      run_tenon({"bench", "--plans", "--quick", "gemv_4096", "conv_3x3", "--num-plans", "2"});
+  ASSERT_EQ(result.exit_code, 0) << result.out << result.err;
+  for (const char* words : {"chosen/fastest", "gemv_4096", "conv_3x3", "worst: "})
+    EXPECT_THAT(result.out, HasSubstr(words));
+  EXPECT_THAT(result.out, ::testing::Not(HasSubstr("softmax")));
+  const TenonResult wrong = run_tenon({"bench", "--plans", "--quick", "gemw_4096"});
+  EXPECT_EQ(wrong.exit_code, 1);
+  EXPECT_THAT(wrong.err, HasSubstr("did you mean 'gemv_4096'"));
+}
+
 TEST(BenchCommand, ListNamesAllAndMeasuresNothing) {
   const TenonResult result = run_tenon({"bench", "--list", "--draw", "deadbeef00"});
   EXPECT_EQ(result.exit_code, 0) << result.err;

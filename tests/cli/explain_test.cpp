@@ -98,6 +98,45 @@ TEST_F(CliExplain, OnlyShowsTheLevelsAskedFor) {
   EXPECT_THAT(text, Not(HasSubstr("void ")));
 }
 
+TEST_F(CliExplain, PlansAreShownWithTheirCost) {
+  const std::string text = explain({"--show-plan", "--device", "NULL:CLANG:x86_64,avx2"});
+  EXPECT_THAT(text, HasSubstr(": plan\nthis plan: L1 "));
+  for (const char* words : {"Mflop", " us\n", "computing takes", "moving takes", "\nplan ",
+                            "runner-up 1, ", "runner-up 2, ", "runner-up 3, "})
+    EXPECT_THAT(text, HasSubstr(words));
+  EXPECT_THAT(text, Not(HasSubstr("runner-up 4")));
+  EXPECT_THAT(text, Not(HasSubstr("tir 1 func")));
+}
+
+/// The first plan that the text shows for each kernel.
+std::string shown_plans(const std::string& text) {
+  std::string plans;
+  for (size_t at = 0; (at = text.find("\nplan ", at)) != std::string::npos;) {
+    const size_t end = text.find("\n}\n", at) + 3;
+    plans += text.substr(at + 1, end - at - 1);
+    at = text.find("== kernel", end);
+    if (at == std::string::npos) break;
+  }
+  return plans;
+}
+
+TEST_F(CliExplain, PlansOfAFileTakeThePlaceOfTheChosenOnes) {
+  const std::string chosen = explain({"--only", "plan"});
+  const std::string simple = explain({"--only", "plan"}, {{"TENON_PLAN", "simple"}});
+  ASSERT_NE(shown_plans(chosen), shown_plans(simple));
+  write_file_atomic(folder_ / "simple.plan", shown_plans(simple));
+  EXPECT_EQ(explain({"--only", "plan", "--plan", folder_ / "simple.plan"}), simple);
+  EXPECT_EQ(explain({"--only", "linear", "--plan", folder_ / "simple.plan"}),
+            explain({"--only", "linear"}, {{"TENON_PLAN", "simple"}}));
+  const std::vector<std::string> run = {"run", folder_ / "shares.tg"};
+  const TenonResult own = run_tenon(run);
+  std::vector<std::string> run_with = run;
+  run_with.insert(run_with.end(), {"--plan", folder_ / "simple.plan"});
+  const TenonResult given = run_tenon(run_with);
+  EXPECT_EQ(given.exit_code, 0) << given.err;
+  EXPECT_EQ(given.out.substr(0, given.out.find(" on ")), own.out.substr(0, own.out.find(" on ")));
+}
+
 TEST_F(CliExplain, SaysThatThereIsNoDisassembler) {
   const std::optional<std::string> path = find_program("clang-22");
   if (!path) GTEST_SKIP() << "needs clang-22 on PATH";

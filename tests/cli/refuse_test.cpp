@@ -104,6 +104,28 @@ TEST_F(CliRefuse, InputsThatDoNotFit) {
   expect(1, {"run", twice_, "--set", "n=3"}, {"n=3", "takes nothing of that name"});
 }
 
+TEST_F(CliRefuse, PlansThatDoNotFit) {
+  const std::string kernel =
+      write("twice.tk",
+            "kernel twice {\n in x: f32[100]\n out y: f32[100]\n y[i] = x[i] + x[i] over i:100\n}");
+  const auto refuse = [&](const std::string& plan, const std::vector<std::string>& words) {
+    const std::string file = write("by_hand.plan", plan);
+    for (const char* command : {"run", "explain"})
+      expect(1, {command, kernel, "--plan", file}, words);
+  };
+  refuse("plan thrice {\n 0 y root i@seq 1\n}", {"by_hand.plan:1", "no kernel 'thrice'", "twice"});
+  refuse("plan twice {\n 0 y root i@sex 1\n}", {"by_hand.plan:2", "seq", "sex"});
+  refuse("plan twice {\n 0 y root i@seq 1", {"by_hand.plan", "closing brace"});
+  refuse("plan twice {\n 0 y root i@vec 1\n}", {"by_hand.plan:1", "vectors of 100"});
+  refuse("plan twice {\n}", {"by_hand.plan:1", "name every comp"});
+  refuse("0 y root i@seq 1", {"by_hand.plan:1", "expected 'plan KERNEL {'"});
+  refuse("", {"by_hand.plan", "no plan"});
+  expect(1, {"run", kernel, "--plan", folder_ / "absent.plan"}, {"absent.plan", "No such file"});
+  const std::string linear = write("none.tir", "tir 1 func f grid(1) lanes(1) scratch 0 {\n}");
+  expect(2, {"explain", linear, "--plan", folder_ / "by_hand.plan"}, {"--plan", ".tg or .tk"});
+  expect(2, {"run", "digits", "--plan", folder_ / "by_hand.plan"}, {"--plan", "run FILE"});
+}
+
 TEST_F(CliRefuse, MalformedTextNamesThePlace) {
   expect(1, {"run", write("bad.tg", "graph g {\n  in %x: f33[4]\n}")}, {"bad.tg:2:"});
   expect(1, {"run", write("bad.tk", "kernel k {\n  out y: f32[4]\n  y[i0] = = \n}")},

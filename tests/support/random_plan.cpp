@@ -311,8 +311,11 @@ ManyPlans many_plans(const Kernel& kernel, const Target& target, uint64_t seed, 
     std::shuffle(orders.plans.begin(), orders.plans.end(), random);
     orders.plans.resize(4);
   }
-  ManyPlans result{.plans = {choose_plan(kernel, target)},
+  // The chosen one, and one of those after it.
+  std::vector<PlanChoice> choices = choose_plans(kernel, target, 2 + seed % 16);
+  ManyPlans result{.plans = {std::move(choices.front().plan)},
                    .has_combined_orders = orders.is_combined};
+  if (choices.size() > 1) result.plans.push_back(std::move(choices.back().plan));
   for (Plan& plan : orders.plans)
     result.plans.push_back(std::move(plan));
   for (int i = 0; i < 2; ++i)

@@ -18,6 +18,10 @@ inline Target scalar_target() {
   target.max_local_bytes = 1 << 20;
   target.max_arguments = 64;
   target.threads = 2;
+  target.vector_registers = 32;
+  target.mulacc_rate = 3600;
+  target.caches = {{32 << 10, 8, 1, 210}, {1 << 20, 8, 1, 115}, {32 << 20, 16, 2, 80}};
+  target.memory_speed = 20;
   return target;
 }
 

@@ -45,6 +45,12 @@ Target example() {
   target.max_lanes = 1;
   target.max_arguments = 128;
   target.threads = 2;
+  target.vector_registers = 32;
+  target.mulacc_rate = 3600;
+  target.mulacc_chains = 8;
+  target.caches = {{32768, 8, 1, 210}, {1 << 20, 8, 2, 115}};
+  target.memory_speed = 20;
+  target.bypass_bytes = 1 << 25;
   return target;
 }
 
@@ -53,7 +59,9 @@ constexpr std::string_view kExampleText =
     "casts=f16>f32,f32>f16 native=sqrt,fma mulacc=fused "
     "units=bf16*bf16>f32:1x16x2/2:vectors:odd_first:flush:ready,"
     "u8*i8>i32:16x16x64/4:tiles:exact:keep:setup "
-    "vector=64 local=1099511627776 lanes=1 arguments=128 index=i64 threads=2";
+    "vector=64 local=1099511627776 lanes=1 arguments=128 index=i64 registers=32 pointers=16 "
+    "rate=3600 chains=8 caches=32768:8:1:210,1048576:8:2:115 line=64 memory=20 fork=1000 "
+    "bypass=33554432 threads=2";
 
 TEST(Target, TextIsStableAndReadsBack) {
   EXPECT_EQ(to_text(example()), kExampleText);
@@ -95,6 +103,19 @@ TEST(Target, EveryFieldChangesTheText) {
   EXPECT_TRUE(differs([](Target& t) { t.max_arguments = 2; }));
   EXPECT_TRUE(differs([](Target& t) { t.has_i64_index = false; }));
   EXPECT_TRUE(differs([](Target& t) { t.threads = 1; }));
+  EXPECT_TRUE(differs([](Target& t) { t.vector_registers = 16; }));
+  EXPECT_TRUE(differs([](Target& t) { t.scalar_registers = 8; }));
+  EXPECT_TRUE(differs([](Target& t) { t.mulacc_rate = 1; }));
+  EXPECT_TRUE(differs([](Target& t) { t.mulacc_chains = 1; }));
+  EXPECT_TRUE(differs([](Target& t) { t.caches.pop_back(); }));
+  EXPECT_TRUE(differs([](Target& t) { t.caches[0].bytes = 1; }));
+  EXPECT_TRUE(differs([](Target& t) { t.caches[0].ways = 1; }));
+  EXPECT_TRUE(differs([](Target& t) { t.caches[1].threads = 1; }));
+  EXPECT_TRUE(differs([](Target& t) { t.caches[1].speed = 1; }));
+  EXPECT_TRUE(differs([](Target& t) { t.line_bytes = 128; }));
+  EXPECT_TRUE(differs([](Target& t) { t.memory_speed = 1; }));
+  EXPECT_TRUE(differs([](Target& t) { t.fork_ns = 1; }));
+  EXPECT_TRUE(differs([](Target& t) { t.bypass_bytes = 1; }));
 }
 
 TEST(Target, Queries) {
@@ -145,6 +166,10 @@ TEST(Target, TextIsReadStrictly) {
   EXPECT_ERROR(parse_target(with("index=i64", "index=i128")), kInvalid, "i128");
   EXPECT_ERROR(parse_target(with("threads=2", "threads=2 more=1")), kInvalid, "follow");
   EXPECT_ERROR(parse_target(with("threads=2", "threads=2 ")), kInvalid, "follow");
+  EXPECT_ERROR(parse_target(with("32768:8:1:210", "32768:8:1")), kInvalid, "ways");
+  EXPECT_ERROR(parse_target(with("32768:8:1:210", "32768:8:1:210:1")), kInvalid, "ways");
+  EXPECT_ERROR(parse_target(with("32768:8:1:210", "0:8:1:210")), kInvalid, "ways");
+  EXPECT_ERROR(parse_target(with("32768:8:1:210", "+32768:8:1:210")), kInvalid, "ways");
   for (size_t size = 0; size < kExampleText.size(); ++size) {
     EXPECT_ERROR(parse_target(kExampleText.substr(0, size)), kInvalid, "target");
   }

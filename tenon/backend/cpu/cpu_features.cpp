@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <fstream>
@@ -148,6 +149,19 @@ std::string read_word(const std::string& path) {
   return word;
 }
 
+/// Numbers in a list like "0-3,8"; at least 1.
+int64_t count_listed(std::string_view text) {
+  int64_t count = 0;
+  for (const std::string_view range : split(text, ',')) {
+    const size_t dash = range.find('-');
+    const std::optional<int64_t> first = parse_int(range.substr(0, dash));
+    const std::optional<int64_t> last =
+        dash == std::string_view::npos ? first : parse_int(range.substr(dash + 1));
+    if (first && last && *last >= *first) count += *last - *first + 1;
+  }
+  return std::max<int64_t>(count, 1);
+}
+
 }  // namespace
 
 std::string_view cpu_feature_name(CpuFeature feature) {
@@ -251,16 +265,24 @@ CacheSizes read_cache_sizes(const std::string& folder) {
     if (level.empty()) break;
     const std::optional<int64_t> size = parse_cache_size(read_word(cache + "size"));
     if (!size || read_word(cache + "type") == "Instruction") continue;
+    const int64_t ways = parse_int(read_word(cache + "ways_of_associativity")).value_or(0);
+    const auto set_ways = [&](int64_t& known) {
+      if (ways > 0) known = ways;
+    };
     if (level == "1") {
       sizes.l1_data_bytes = *size;
+      set_ways(sizes.l1_ways);
       if (const auto line = parse_cache_size(read_word(cache + "coherency_line_size"))) {
         sizes.line_bytes = *line;
       }
     } else if (level == "2") {
       sizes.l2_bytes = *size;
+      set_ways(sizes.l2_ways);
       has_level2 = true;
     } else if (level == "3") {
       sizes.l3_bytes = *size;
+      set_ways(sizes.l3_ways);
+      sizes.l3_threads = count_listed(read_word(cache + "shared_cpu_list"));
       has_level3 = true;
     }
   }

@@ -69,6 +69,10 @@ struct CacheSizes {
   int64_t l2_bytes = int64_t{1} << 20;
   int64_t l3_bytes = int64_t{8} << 20;  ///< equals l2_bytes where there is no third level
   int64_t line_bytes = 64;
+  int64_t l1_ways = 8;
+  int64_t l2_ways = 8;
+  int64_t l3_ways = 16;
+  int64_t l3_threads = 1;  ///< processors that share the third level
 };
 
 /// Reads sysfs (sysconf reports the host's cache on virtual machines); keeps the defaults above

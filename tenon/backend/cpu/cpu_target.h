@@ -11,7 +11,8 @@
 namespace tenon::cpu {
 
 /// `local_bytes` is the group memory of one worker, `threads` how many workers there are.
-Target make_target(const CpuFeatureSet& features, int64_t local_bytes, int threads);
+Target make_target(const CpuFeatureSet& features, int64_t local_bytes, int threads,
+                   const CacheSizes& caches = {});
 
 /// Target of the ARCH field of a device name, with this machine's caches and workers. In builds
 /// with the thread sanitizer this machine has no AVX.

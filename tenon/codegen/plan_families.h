@@ -1,0 +1,43 @@
+// The families of plans, by how the heaviest comp walks memory. Each proposes some; choose_plans
+// prices them. SPDX-License-Identifier: MIT
+
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "tenon/codegen/plan.h"
+#include "tenon/codegen/walk.h"
+
+namespace tenon {
+
+/// A plan that may not fit: check_plan tells.
+struct Candidate {
+  Plan plan;
+  std::string_view family;
+};
+
+/// What families work on.
+struct PlanInput {
+  const Kernel& kernel;
+  const Target& target;
+  const std::vector<Walk>& walks;  ///< one for each comp
+};
+
+/// Loops over one elementwise comp: along its contiguous axis, or in squares where operands cross.
+void add_stream_plans(const PlanInput& input, std::vector<Candidate>& plans);
+
+/// A reduction in tiles of rows x vectors, then what reads it.
+void add_tile_plans(const PlanInput& input, std::vector<Candidate>& plans);
+
+/// A reduction along its contiguous red axis in vectors of partial sums, then what reads it.
+void add_dot_plans(const PlanInput& input, std::vector<Candidate>& plans);
+
+/// Tmps that are read row by row, each row computed once where it is used.
+void add_row_plans(const PlanInput& input, std::vector<Candidate>& plans);
+
+/// Of two comps where the second reads the first: by axis of the first the axis of the second that
+/// runs over it; its number of axes: none.
+std::vector<size_t> consumer_axes(const PlanInput& input);
+
+}  // namespace tenon
