@@ -245,6 +245,10 @@ std::string page_text(const std::string& name) {
   target.arithmetic.add(DType::kF32);
   target.max_vector_bytes = 64;
   target.max_local_bytes = 4 << 20;
+  target.vector_registers = 32;
+  target.mulacc_rate = 3600;
+  target.caches = {{32 << 10, 8, 1, 210}, {1 << 20, 8, 1, 115}, {32 << 20, 16, 2, 80}};
+  target.memory_speed = 20;
   target.max_arguments = 64;
   target.threads = 2;
   const Kernel kernel =
