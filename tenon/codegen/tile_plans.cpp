@@ -71,7 +71,8 @@ class TilePlans {
     }
     if (vec_ == none_) return false;
     lanes_ = std::min(walk_.lanes, last_.lanes);
-    while (lanes_ > 1 && lanes_ / 2 >= walk_.extent(vec_))
+    // A vector wider than its axis would be cut to a width that none has.
+    while (lanes_ > 1 && lanes_ > walk_.extent(vec_))
       lanes_ /= 2;
     if (lanes_ < 2) return false;
     // Operands along the vec axis; one that is not contiguous there is staged, or the form is
