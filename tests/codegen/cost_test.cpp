@@ -167,6 +167,18 @@ TEST(ChoosePlans, TilesFitTheRegistersOfTheTarget) {
   }
 }
 
+TEST(ChoosePlans, VectorsFitColumnsOfAnyWidth) {
+  const Target target = vector_target();
+  for (const int64_t columns : {2, 3, 5, 7, 9, 10, 15, 17, 31}) {
+    const Plan plan = choose_plan(matmul(48, columns, 534), target);
+    const auto has_vec = [](const CompPlan& entry) {
+      return std::ranges::any_of(entry.parts,
+                                 [](const Part& part) { return part.role == Role::kVec; });
+    };
+    EXPECT_TRUE(std::ranges::any_of(plan.comps, has_vec)) << columns;
+  }
+}
+
 TEST(ChoosePlans, ReasonsNameWhatTakesTheTime) {
   const Target target = vector_target();
   const auto first_reason = [&](const Kernel& kernel) {
