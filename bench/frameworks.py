@@ -20,6 +20,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 # name: (unit, billions of it in one run, arguments as (shape, how they are filled))
@@ -150,18 +151,15 @@ def run_framework(python, framework, name, threads):
 
 def run_tenon(tenon, name, threads):
     """Best and median rate of the workload; None where the command does not know it."""
-    path = f"/tmp/tenon-frameworks-{os.getpid()}.json"
-    try:
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "figures.json")
         done = subprocess.run([tenon, "bench", name, "--threads", str(threads), "--json", path],
                               capture_output=True, text=True)
         if done.returncode != 0:
             return None
         with open(path, encoding="utf-8") as file:
             row = json.load(file)[0]
-        return row["tenon"], row["tenon_median"]
-    finally:
-        if os.path.exists(path):
-            os.remove(path)
+    return row["tenon"], row["tenon_median"]
 
 
 def main():

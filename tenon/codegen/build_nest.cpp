@@ -166,7 +166,9 @@ class NestBuilder {
       for (const PlacedStage& stage : reader.stages) {
         if (!(stage.at == LoopPlace{comp.plan->comp, depth})) continue;
         body.push_back(Stmt{Alloc{stage.storage.buffer}});
-        append_body(body, stage_copy(placement_.nest, stage, vec_lanes(reader)));
+        const bool has_unit = std::ranges::any_of(
+            reader.plan->parts, [](const Part& part) { return part.role == Role::kUnit; });
+        append_body(body, stage_copy(placement_.nest, stage, vec_lanes(reader), has_unit));
       }
     }
     for (const int entry : comp.before) {

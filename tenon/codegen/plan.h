@@ -60,6 +60,9 @@ struct Stage {
   friend bool operator==(const Stage&, const Stage&) = default;
 };
 
+/// Grid parts of a plan at most: a launch has three dimensions.
+inline constexpr size_t kMaxGridDims = 3;
+
 /// How a comp is placed: the root's axes are dealt and looped over first; a producer stands
 /// `before` what reads it and computes the box that the body there reads; a consumer stands `after`
 /// a reduction and computes from the box that is finished there.

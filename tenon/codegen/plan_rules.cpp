@@ -3,11 +3,6 @@
 #include "tenon/codegen/plan_rules.h"
 
 namespace tenon {
-namespace {
-
-constexpr int kMaxGridDims = 3;
-
-}  // namespace
 
 std::vector<Node> loads_of(const Comp& comp, int buffer) {
   std::vector<Node> roots{comp.value};
@@ -52,7 +47,7 @@ void check_parts(const Kernel& kernel, const CompPlan& entry) {
   const Comp& comp = std::get<Comp>(kernel.body[static_cast<size_t>(entry.comp)].node);
   bool has_instance = false;
   bool has_seq = false;
-  int num_grid = 0;
+  size_t num_grid = 0;
   int num_vec = 0;
   int num_unit = 0;
   for (const Part& part : entry.parts) {

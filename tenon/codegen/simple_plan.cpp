@@ -12,8 +12,7 @@ namespace {
 // Elementary operations that a group should have at least, so that the loop over groups costs
 // nothing against its body.
 constexpr int64_t kMinGroupWork = 4096;
-constexpr int64_t kGroupsPerThread = 16;
-constexpr int kMaxGridDims = 3;
+constexpr int64_t kSimpleGroupsPerThread = 16;
 
 const Comp& comp_at(const Kernel& kernel, int number) {
   return std::get<Comp>(kernel.body[static_cast<size_t>(number)].node);
@@ -51,7 +50,7 @@ std::vector<Part> deal_root(const Kernel& kernel, const Comp& root, const std::v
     const int axis = static_cast<int>(i);
     const int64_t extent = extent_of(root.axes[i]);
     rest /= extent;
-    if (!is_dealing || static_cast<int>(grid.size()) == kMaxGridDims) {
+    if (!is_dealing || grid.size() == kMaxGridDims) {
       loops.push_back({axis, Role::kSeq, 1});
       continue;
     }
@@ -59,7 +58,7 @@ std::vector<Part> deal_root(const Kernel& kernel, const Comp& root, const std::v
     grid.push_back({axis, Role::kGrid, step});
     if (step > 1) loops.push_back({axis, Role::kSeq, 1});
     groups *= (extent + step - 1) / step;
-    is_dealing = step == 1 && groups < kGroupsPerThread * target.threads;
+    is_dealing = step == 1 && groups < kSimpleGroupsPerThread * target.threads;
   }
   grid.insert(grid.end(), loops.begin(), loops.end());
   return grid;

@@ -13,8 +13,12 @@ namespace {
 
 class StageCopy {
  public:
-  StageCopy(Kernel& nest, const PlacedStage& stage, int lanes)
-      : nest_(nest), stage_(stage), lanes_(lanes), decl_(nest.buffers[dst()]) {
+  StageCopy(Kernel& nest, const PlacedStage& stage, int lanes, bool is_for_unit)
+      : nest_(nest),
+        stage_(stage),
+        lanes_(lanes),
+        is_for_unit_(is_for_unit),
+        decl_(nest.buffers[dst()]) {
     copy_.dst = stage.storage.buffer;
     copy_.index.resize(decl_.dims.size());
   }
@@ -42,7 +46,7 @@ class StageCopy {
   // them: [.., d1:64][d0:2] has groups of 2. 1: it does not.
   int64_t group_size() const {
     const std::vector<LayoutPart>& layout = decl_.layout;
-    if (layout.size() < 2 || lanes_ == 1) return 1;
+    if (layout.size() < 2 || lanes_ == 1 || !is_for_unit_) return 1;
     const LayoutPart& inner = layout.back();
     const bool is_group =
         inner.pad == 0 && inner.extent < lanes_ && layout[layout.size() - 2].extent % lanes_ == 0;
@@ -123,6 +127,7 @@ class StageCopy {
   Kernel& nest_;
   const PlacedStage& stage_;
   const int64_t lanes_;
+  const bool is_for_unit_;
   const BufferDecl decl_;
   Comp copy_;
   std::vector<AxisUse> loops_;
@@ -167,8 +172,8 @@ PlacedStage place_stage(const Kernel& kernel, const PlacedComp& comp, const Stag
   return placed_stage;
 }
 
-Body stage_copy(Kernel& nest, const PlacedStage& stage, int lanes) {
-  return StageCopy(nest, stage, lanes).run();
+Body stage_copy(Kernel& nest, const PlacedStage& stage, int lanes, bool is_for_unit) {
+  return StageCopy(nest, stage, lanes, is_for_unit).run();
 }
 
 }  // namespace tenon

@@ -17,7 +17,8 @@ PlacedStage place_stage(const Kernel& kernel, const PlacedComp& comp, const Stag
 
 /// Statements that fill the stage's buffer; places of its box beyond the operand get 0. The loops
 /// walk the source in its order, `lanes` elements at a time; where source and copy are contiguous
-/// along different dims, in square blocks of lanes that emit_linear transposes in registers.
-Body stage_copy(Kernel& nest, const PlacedStage& stage, int lanes);
+/// along different dims, in square blocks of lanes that emit_linear transposes in registers. Groups
+/// of a unit's operand are stored side by side (why_not_unit bounds their vectors).
+Body stage_copy(Kernel& nest, const PlacedStage& stage, int lanes, bool is_for_unit);
 
 }  // namespace tenon

@@ -14,7 +14,6 @@
 
 namespace tenon {
 
-inline constexpr size_t kMaxGridDims = 3;
 // Groups for each thread: enough to even out their times, few enough to cost nothing.
 inline constexpr int64_t kGroupsPerThread = 4;
 // Bytes that a group of a streaming kernel should move at least: some 2 us of work.

@@ -31,7 +31,7 @@ struct RendererDescriptor {
 };
 
 struct BackendDescriptor {
-  std::string name;         ///< as in DEV, upper case: "CPU"
+  std::string name;         ///< as in DEV, upper case
   int default_rank = 0;     ///< with an empty DEV the largest present one above 0 is the default
   bool takes_path = false;  ///< what follows `NAME:` is a path, not fields
   bool borrows_renderers = false;             ///< after its own, those of all other backends

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "tenon/base/text.h"
 #include "tenon/codegen/build_nest.h"
@@ -69,7 +71,8 @@ Product random_product(testing::Random& random) {
 }
 
 // The first pass after which the value differs, or nothing.
-std::string first_wrong_pass(const Kernel& kernel, const Target& target) {
+std::string first_wrong_pass(const Kernel& kernel, const Target& target,
+                             std::optional<Plan> plan = {}) {
   KernelMemory memory(kernel, 5);
   eval_kernel(kernel, memory.kernel_arguments());
   const std::vector<std::byte> expected = memory.outputs();
@@ -78,7 +81,7 @@ std::string first_wrong_pass(const Kernel& kernel, const Target& target) {
     const bool is_right = memory.outputs() == expected && memory.guard_finding().empty();
     if (wrong.empty() && !is_right) wrong = concat(pass, ": ", memory.guard_finding(), "\n", text);
   };
-  CodegenOptions options{.verify = true};
+  CodegenOptions options{.verify = true, .plan = std::move(plan)};
   options.on_kernel = [&](std::string_view pass, const Kernel& nest) {
     memory.reset();
     eval_kernel(nest, memory.kernel_arguments());
@@ -114,6 +117,30 @@ TEST(UnitKernels, RandomProductsKeepTheirValueThroughEveryPass) {
   }
   EXPECT_GT(num_units, kNumKernels / 3);
   EXPECT_GT(num_offsets, kNumKernels / 20);
+}
+
+// The layout of a unit's operand for a product that no unit takes: a group of 64-bit elements side
+// by side would be wider than the target's vectors.
+TEST(UnitKernels, GroupsWithoutAUnitStayWithinVectors) {
+  const Kernel kernel = parse_kernel(R"(kernel mm {
+  out b0: u64[3,16]
+  in b1: u64[3,6]
+  in b2: u64[6,16]
+  tmp t0: u64[3,16]
+  t0[d0,d1] += b1[d0,d2] * b2[d2,d1]  over d0:3, d1:16, d2:6 red  start 0u64
+  b0[d3,d4] = t0[d3,d4]  over d3:3, d4:16
+}
+)",
+                                     "product");
+  const Plan plan = parse_plan(R"(plan mm {
+  0 t0 root d0@grid 3, d0@seq 1, d1@seq 8, d2@seq 1, d1@vec 1; acc 3; stage b2 at 1 layout 0:3 1:16 0:2
+  1 b0 after 0 at 3 d4@vec 1
+}
+)",
+                               kernel);
+  const Target target = unit_target();
+  ASSERT_EQ(check_plan(kernel, plan, target), std::nullopt);
+  EXPECT_EQ(first_wrong_pass(kernel, target, plan), "");
 }
 
 constexpr std::string_view kProduct = R"(kernel mm {
