@@ -175,16 +175,25 @@ class Emitter {
   size_t grouped_axis(const Comp& comp, const std::vector<AxisUse>& axes) {
     const Node vec = vec_axis_of(axes, nest_.name);
     if (!vec || regs_.is_reg(comp.dst) || comp.combine || !comp.guard.empty()) return axes.size();
+    const int64_t width = dtype_size_bytes(nest_.buffers[static_cast<size_t>(comp.dst)].dtype);
     for (size_t i = 0; i < axes.size(); ++i) {
       const int64_t count = axis_extent(axes[i].axis);
       const bool is_group = axes[i].role == Role::kUnroll && count > 1 &&
                             (count & (count - 1)) == 0 &&
-                            count * axis_extent(vec) <= kMaxVectorLanes &&
+                            count * axis_extent(vec) * width <= widest_operand() &&
                             exprs_.stride(comp.index[0], axes[i].axis) == 1 &&
                             exprs_.stride(comp.index[0], vec) == count;
       if (is_group) return i;
     }
     return axes.size();
+  }
+
+  // Bytes of the vectors that units read: a store is no wider.
+  int64_t widest_operand() const {
+    int64_t bytes = 0;
+    for (const MatrixUnit& unit : units_)
+      bytes = std::max<int64_t>(bytes, unit.n * unit.group * dtype_size_bytes(unit.b));
+    return bytes;
   }
 
   void emit_group(const Comp& comp, const Node& axis, size_t number, std::vector<int64_t> point) {
