@@ -21,7 +21,7 @@ function(tenon_module)
     target_link_libraries(${target} INTERFACE ${modules} ${arg_LIBS})
   endif()
   add_library(tenon::${arg_NAME} ALIAS ${target})
-  # The layer record: what tools/lint.py --layers-dir compares with its own reading.
+  # The layer record: what tools/lint.py --build compares with its own reading.
   file(WRITE "${PROJECT_BINARY_DIR}/layers/${arg_NAME}.txt"
        "folder ${CMAKE_CURRENT_SOURCE_DIR}\ndeps ${arg_DEPS}\n")
 endfunction()

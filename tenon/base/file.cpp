@@ -3,6 +3,7 @@
 #include "tenon/base/file.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -80,6 +82,35 @@ bool write_fully(int number, std::string_view bytes) {
   return true;
 }
 
+/// Holds back the SIGXFSZ that a write over the file size limit sends to its thread, so that the
+/// write fails with EFBIG instead of ending the process. The host's handlers are not touched.
+class FileSizeSignalGuard {
+ public:
+  FileSizeSignalGuard() {
+    sigemptyset(&signal_);
+    sigaddset(&signal_, SIGXFSZ);
+    sigset_t pending;
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGXFSZ) == 1;
+    pthread_sigmask(SIG_BLOCK, &signal_, &before_);
+  }
+  ~FileSizeSignalGuard() {
+    if (!was_pending_) {  // one that was there before is not ours to take
+      constexpr timespec kNow = {};
+      while (sigtimedwait(&signal_, nullptr, &kNow) < 0 && errno == EINTR) {
+      }
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  FileSizeSignalGuard(const FileSizeSignalGuard&) = delete;
+  FileSizeSignalGuard& operator=(const FileSizeSignalGuard&) = delete;
+
+ private:
+  sigset_t signal_;
+  sigset_t before_;
+  bool was_pending_ = false;
+};
+
 // Names of different processes differ by number and start time, those of threads by the counter.
 std::string temporary_name(const std::string& path) {
   static std::atomic<uint64_t> counter = 0;
@@ -115,9 +146,10 @@ std::string read_file(const std::string& path, uint64_t max_bytes) {
 }
 
 void write_file_atomic(const std::string& path, std::string_view bytes) {
+  const FileSizeSignalGuard guard;
   const std::string temporary = temporary_name(path);
   Descriptor file(open_retrying(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666));
-  if (file.get() < 0) fail_system("creating", temporary, errno);
+  if (file.get() < 0) fail_system("writing", path, errno);
   // close reports errors of delayed writes; the descriptor is gone whatever it returns.
   const bool is_written = write_fully(file.get(), bytes) && ::close(file.release()) == 0;
   if (!is_written || std::rename(temporary.c_str(), path.c_str()) != 0) {

@@ -94,7 +94,7 @@ int64_t parse_number(const SettingInfo& info, std::string_view text) {
     case SettingKind::kCount: {
       const std::optional<int64_t> value = parse_int(trimmed);
       TENON_CHECK(value, ErrorCode::kInvalidArgument, "setting ", info.variable, ": ", quoted(text),
-                  " is not a whole number. It says: ", info.help);
+                  " is not a whole number of at most 64 bits. It says: ", info.help);
       TENON_CHECK(info.kind == SettingKind::kInt || *value >= 0, ErrorCode::kInvalidArgument,
                   "setting ", info.variable, ": ", *value, " is negative. It says: ", info.help);
       return *value;

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "tenon/base/error.h"
+#include "tenon/base/file.h"
 #include "tenon/base/text.h"
 #include "tenon/base/timing.h"
 #include "tenon/cli/arrays.h"
@@ -139,6 +140,7 @@ int digits_command(const DigitsOptions& options) {
   if (options.check && options.zero_filter) {
     throw WrongUsage("run digits: --check compares the whole network; leave --zero-filter out");
   }
+  if (!options.out_folder.empty()) create_folders(options.out_folder);  // before the work
   const int64_t start_ns = now_ns();
   Device& device = chosen_device(options.device);
   const ScopedDefaultDevice scope(device);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 
 #include <algorithm>
+#include <span>
 #include <unordered_map>
 
 #include "tenon/base/error.h"
@@ -142,6 +143,27 @@ std::vector<std::string> explain_levels() {
   return {"graph", "schedule", "kernel", "plan", "passes", "linear", "source", "disassembly"};
 }
 
+namespace {
+
+/// A later form of a program has no earlier levels.
+void check_levels(const std::vector<std::string>& wanted, const ProgramFile& file) {
+  const std::vector<std::string> all = explain_levels();
+  const size_t first = std::holds_alternative<TensorGraph>(file)     ? 0
+                       : std::holds_alternative<Kernel>(file)        ? 2
+                       : std::holds_alternative<LinearProgram>(file) ? 5
+                                                                     : all.size();
+  const std::span<const std::string> known = std::span(all).subspan(first);
+  const bool has_some = std::any_of(wanted.begin(), wanted.end(), [&](const std::string& level) {
+    return std::find(known.begin(), known.end(), level) != known.end();
+  });
+  if (has_some || wanted.size() == all.size()) return;
+  throw WrongUsage(known.empty() ? "explain: a .tpo file is compiled and has no levels"
+                                 : concat("explain: this program has no such level; it has ",
+                                          join(known, ", ")));
+}
+
+}  // namespace
+
 int explain_command(const ExplainOptions& options) {
   const std::vector<std::string> known = explain_levels();
   const std::vector<std::string>& wanted = options.levels.empty() ? known : options.levels;
@@ -156,7 +178,8 @@ int explain_command(const ExplainOptions& options) {
                       .shows_plans = options.shows_plans,
                       .plans = nullptr};
   if (options.shows_plans && options.levels.empty()) view.levels = {"plan"};
-  const ProgramFile file = load_program_file(options.file);
+  const ProgramFile file = load_program_file(options.file, Unproven::kNoted);
+  check_levels(wanted, file);
   const std::optional<GivenPlans> plans = load_plans(options.plan_file, file);
   if (plans) view.plans = &*plans;
   std::visit([&](const auto& program) { explain(program, options.device, view); }, file);

@@ -91,13 +91,11 @@ void print_section(std::string_view kernel, std::string_view level, std::string_
   print(concat("== kernel ", kernel, ": ", level, "\n", text, "\n\n"));
 }
 
-void explain_kernel(const Kernel& kernel, const std::string& name, const EngineDevice& device,
-                    const ExplainView& view) {
-  if (view.has("kernel")) print_section(name, "kernel", to_text(kernel));
-  if (kernel.is_nest) {
-    print_section(name, "plan", "this is a nest: a Plan has been applied to it already");
-    return;
-  }
+namespace {
+
+/// The Plan that a person gave, if there is one.
+std::optional<Plan> explain_plan(const Kernel& kernel, const std::string& name,
+                                 const EngineDevice& device, const ExplainView& view) {
   const std::optional<Plan> given =
       view.plans != nullptr ? view.plans->plan_for(kernel, split_root(kernel), device.target())
                             : std::nullopt;
@@ -110,6 +108,19 @@ void explain_kernel(const Kernel& kernel, const std::string& name, const EngineD
     print_section(
         name, "plan",
         view.shows_plans ? priced_plans(plan, split, device.target()) : to_text(plan, split));
+  }
+  return given;
+}
+
+}  // namespace
+
+void explain_kernel(const Kernel& kernel, const std::string& name, const EngineDevice& device,
+                    const ExplainView& view) {
+  if (view.has("kernel")) print_section(name, "kernel", to_text(kernel));
+  const std::optional<Plan> given =
+      kernel.is_nest ? std::nullopt : explain_plan(kernel, name, device, view);
+  if (kernel.is_nest && view.has("plan")) {
+    print_section(name, "plan", "this is a nest: a Plan has been applied to it already");
   }
   if (view.ends_with_plan()) return;
   PassLog log;

@@ -82,7 +82,10 @@ void add_run(CLI::App& app, CommandLine& line) {
                       "digits: folder of the data; else TENON_DATA_DIR, data/ beside or above the "
                       "executable, data/ of the sources");
   command->add_option("--batch", line.digits.batch, "digits: images at a time (1000)");
-  command->add_option("--shuffle", line.digits.shuffle_seed, "digits: shuffle them with this seed");
+  command->add_option("--shuffle", line.digits.shuffle_seed, "digits: shuffle them with this seed")
+      ->check([](const std::string& text) {
+        return text.starts_with('-') ? "'" + text + "' is negative" : std::string();
+      });
   command->add_option("--zero-filter", line.digits.zero_filter,
                       "digits: set one filter of the first layer to zero");
   command->add_flag("--check", line.digits.check, "digits: compare the logits with float64 ones");
@@ -219,7 +222,7 @@ int run_line(const std::vector<std::string>& words) {
     print(app.help());
     return kExitWrongUsage;
   }
-  start_debug_output();
+  if (!app.got_subcommand("settings")) start_debug_output();  // that one shows what is wrong
   return line.chosen();
 }
 

@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
@@ -19,9 +20,16 @@ namespace tenon::cli {
 
 using ProgramFile = std::variant<TensorGraph, Kernel, LinearProgram, ProgramObject>;
 
+/// What to do with a kernel whose writes are perhaps not distinct (V2) or whose indices are perhaps
+/// outside their buffers (V3): nothing else would keep it from any place in memory.
+enum class Unproven : uint8_t {
+  kRefused,  ///< it is to be run
+  kNoted,    ///< it is to be looked at
+};
+
 /// Throws WrongUsage for another end of the name, kNotFound or kIo if the file cannot be read, and
 /// kInvalidArgument, with the place, for anything malformed.
-ProgramFile load_program_file(const std::string& path);
+ProgramFile load_program_file(const std::string& path, Unproven unproven = Unproven::kRefused);
 
 /// The Plans of a file, for the kernels of a program that has kernels (.tg, .tk); nothing for an
 /// empty path. Throws WrongUsage for other programs.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tenon/base/error.h"
+#include "tenon/base/file.h"
 #include "tenon/base/settings.h"
 #include "tenon/base/text.h"
 #include "tenon/base/timing.h"
@@ -157,6 +158,7 @@ void run(const ProgramObject& object, const RunOptions& options, const GivenPlan
 
 int run_command(const RunOptions& options) {
   const ProgramFile file = load_program_file(options.file);
+  if (!options.out_folder.empty()) create_folders(options.out_folder);  // before the work
   const std::optional<GivenPlans> plans = load_plans(options.plan_file, file);
   std::visit([&](const auto& program) { run(program, options, plans ? &*plans : nullptr); }, file);
   return kExitOk;

@@ -370,9 +370,8 @@ class PlanEstimate {
     const double elements = static_cast<double>(box.run * box.rows) * nest.trips(0, depth);
     const bool is_crossed =
         nest.vec < nest.counts.size() && access->uses(nest.vec) && access->strides[nest.vec] != 1;
-    const double lanes =
-        std::max(1.0, static_cast<double>(target_.max_vector_bytes /
-                                          std::max<int64_t>(dtype_size_bytes(access->dtype), 1)));
+    const auto element_bytes = static_cast<double>(dtype_size_bytes(access->dtype));
+    const double lanes = std::max(1.0, target_.max_vector_bytes / element_bytes);
     cost_.vector_ops += elements / lanes * (is_crossed ? 2 + std::log2(lanes) : 2);
     cost_.copied_bytes += static_cast<int64_t>(elements) * dtype_size_bytes(access->dtype);
   }
@@ -708,7 +707,7 @@ std::vector<std::string> reasons_of(const PlanCost& cost, const Target& target) 
     reasons.push_back(
         concat("copies ", format_bytes(static_cast<uint64_t>(cost.copied_bytes)), " into stages"));
   }
-  if (cost.groups < 2 * target.threads) {
+  if (cost.groups < int64_t{2} * target.threads) {
     reasons.push_back(concat(cost.groups, " groups on ", target.threads, " threads"));
   }
   return reasons;

@@ -270,8 +270,8 @@ void ExprEmitter::push_missing(const Node& node, std::vector<const Node*>& stack
     if (find(source) == kNoId) stack.push_back(&source);
   };
   const auto need_terms = [&](const IndexForm& form) {
-    for (const AffineTerm& term : std::views::reverse(form.rest))
-      need(term.node);
+    for (size_t i = form.rest.size(); i-- > 0;)
+      need(form.rest[i].node);
   };
   if (node.op() == Op::kLoad) {
     const LoadParts parts = load_parts(node);

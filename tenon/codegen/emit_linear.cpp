@@ -192,7 +192,7 @@ class Emitter {
   int64_t widest_operand() const {
     int64_t bytes = 0;
     for (const MatrixUnit& unit : units_)
-      bytes = std::max<int64_t>(bytes, unit.n * unit.group * dtype_size_bytes(unit.b));
+      bytes = std::max(bytes, int64_t{unit.n} * unit.group * dtype_size_bytes(unit.b));
     return bytes;
   }
 

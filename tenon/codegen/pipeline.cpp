@@ -41,23 +41,7 @@ class Pipeline {
   }
 
   LinearProgram run(const Kernel& kernel) const {
-    TENON_CHECK(!kernel.is_nest, ErrorCode::kInvalidArgument, "lower_kernel: '", kernel.name,
-                "' is a nest already; give a kernel");
-    after("schedule", kernel, KernelStage::kComps);
-    Kernel split = split_root(kernel);
-    after("split_root", split, KernelStage::kComps);
-    if (!options_.plan && !options_.is_simple) {
-      const size_t num_comps = split.body.size();
-      split = prepared_for_units(split, target_);
-      if (split.body.size() != num_comps) after("prepared_for_units", split, KernelStage::kComps);
-    }
-    const Plan plan = plan_for(split);
-    if (const auto reason = check_plan(split, plan, target_)) {
-      fail(ErrorCode::kUnsupported, "lower_kernel: the plan for '", kernel.name,
-           "' does not fit: ", *reason);
-    }
-    Kernel nest = build_nest(split, plan);
-    after("build_nest", nest, KernelStage::kNest);
+    Kernel nest = kernel.is_nest ? checked_nest(kernel) : planned(kernel);
     nest = place_guards(nest);
     after("place_guards", nest, KernelStage::kNest);
     nest = lower_dtypes(nest, target_);
@@ -77,6 +61,34 @@ class Pipeline {
   }
 
  private:
+  // A Plan has been applied by hand; what the target lacks shows only here.
+  const Kernel& checked_nest(const Kernel& nest) const {
+    std::vector<Finding> errors = verify_kernel(nest, KernelStage::kNest, &target_);
+    std::erase_if(errors, [](const Finding& f) { return f.severity != Severity::kError; });
+    TENON_CHECK(errors.empty(), ErrorCode::kUnsupported, "nest '", nest.name,
+                "' does not fit the target:\n", to_text(errors));
+    return nest;
+  }
+
+  Kernel planned(const Kernel& kernel) const {
+    after("schedule", kernel, KernelStage::kComps);
+    Kernel split = split_root(kernel);
+    after("split_root", split, KernelStage::kComps);
+    if (!options_.plan && !options_.is_simple) {
+      const size_t num_comps = split.body.size();
+      split = prepared_for_units(split, target_);
+      if (split.body.size() != num_comps) after("prepared_for_units", split, KernelStage::kComps);
+    }
+    const Plan plan = plan_for(split);
+    if (const auto reason = check_plan(split, plan, target_)) {
+      fail(ErrorCode::kUnsupported, "lower_kernel: the plan for '", kernel.name,
+           "' does not fit: ", *reason);
+    }
+    Kernel nest = build_nest(split, plan);
+    after("build_nest", nest, KernelStage::kNest);
+    return nest;
+  }
+
   Plan plan_for(const Kernel& split) const {
     if (options_.plan) return *options_.plan;
     return options_.is_simple ? simple_plan(split, target_) : choose_plan(split, target_);

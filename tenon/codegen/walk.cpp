@@ -104,7 +104,7 @@ int64_t bytes_per_point(const Walk& walk) {
 }
 
 bool may_bypass(const Walk& walk, const Target& target) {
-  return bytes_of(walk.accesses[0], walk) > target.bypass_bytes && !is_read(walk, walk.comp->dst);
+  return bytes_of(walk.accesses[0], walk) >= target.bypass_bytes && !is_read(walk, walk.comp->dst);
 }
 
 size_t crossed_axis(const Walk& walk, size_t vec) {

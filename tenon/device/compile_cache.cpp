@@ -5,7 +5,6 @@
 #include "tenon/device/compile_cache.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -86,35 +85,6 @@ bool read_exactly(int fd, void* data, size_t size) {
   return true;
 }
 
-/// Holds back the SIGXFSZ that a write over the file size limit sends to its thread, so that the
-/// write fails with EFBIG instead of ending the process. The host's handlers are not touched.
-class FileSizeSignalGuard {
- public:
-  FileSizeSignalGuard() {
-    sigemptyset(&signal_);
-    sigaddset(&signal_, SIGXFSZ);
-    sigset_t pending;
-    sigpending(&pending);
-    was_pending_ = sigismember(&pending, SIGXFSZ) == 1;
-    pthread_sigmask(SIG_BLOCK, &signal_, &before_);
-  }
-  ~FileSizeSignalGuard() {
-    if (!was_pending_) {  // one that was there before is not ours to take
-      constexpr timespec kNow = {};
-      while (sigtimedwait(&signal_, nullptr, &kNow) < 0 && errno == EINTR) {
-      }
-    }
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  FileSizeSignalGuard(const FileSizeSignalGuard&) = delete;
-  FileSizeSignalGuard& operator=(const FileSizeSignalGuard&) = delete;
-
- private:
-  sigset_t signal_;
-  sigset_t before_;
-  bool was_pending_ = false;
-};
-
 struct StoredFile {
   timespec used;
   int64_t size_bytes;
@@ -181,7 +151,6 @@ void CompileCache::put(std::string_view key, std::span<const std::byte> bytes) {
 }
 
 void CompileCache::write_entry(const std::string& path, std::string_view bytes) {
-  const FileSizeSignalGuard guard;
   try {
     write_file_atomic(path, bytes);
   } catch (const Error& error) {

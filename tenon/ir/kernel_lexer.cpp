@@ -72,25 +72,25 @@ class Lexer {
     at_ = end;
   }
 
+  size_t end_of_decimal() const {
+    size_t end = end_of(at_, is_digit);
+    if (end + 1 < text_.size() && text_[end] == '.' && is_digit(text_[end + 1])) {
+      end = end_of(end + 1, is_digit);
+    }
+    if (end < text_.size() && (text_[end] == 'e' || text_[end] == 'E')) {
+      size_t digits = end + 1;
+      if (digits < text_.size() && (text_[digits] == '+' || text_[digits] == '-')) ++digits;
+      const size_t exponent_end = end_of(digits, is_digit);
+      if (exponent_end > digits) end = exponent_end;
+    }
+    return end;
+  }
+
   // Digits, a fraction, an exponent, or 0x and digits; then a dtype, directly or after an
   // underscore.
   void lex_number() {
     const bool is_hexadecimal = text_.substr(at_).starts_with("0x");
-    size_t end = at_;
-    if (is_hexadecimal) {
-      end = end_of(at_ + 2, is_hex);
-    } else {
-      end = end_of(at_, is_digit);
-      if (end + 1 < text_.size() && text_[end] == '.' && is_digit(text_[end + 1])) {
-        end = end_of(end + 1, is_digit);
-      }
-      if (end < text_.size() && (text_[end] == 'e' || text_[end] == 'E')) {
-        size_t digits = end + 1;
-        if (digits < text_.size() && (text_[digits] == '+' || text_[digits] == '-')) ++digits;
-        const size_t exponent_end = end_of(digits, is_digit);
-        if (exponent_end > digits) end = exponent_end;
-      }
-    }
+    const size_t end = is_hexadecimal ? end_of(at_ + 2, is_hex) : end_of_decimal();
     add(KernelToken::Kind::kNumber, end);
     size_t suffix = end;
     if (suffix < text_.size() && text_[suffix] == '_') ++suffix;

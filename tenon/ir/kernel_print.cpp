@@ -350,7 +350,7 @@ class KernelPrinter {
     }
   }
 
-  static std::string indexed(std::string name, std::span<const std::string> index) {
+  static std::string indexed(const std::string& name, std::span<const std::string> index) {
     return concat(name, "[", join(index, ","), "]");
   }
 

@@ -233,9 +233,9 @@ void verify_inside(Verifying& v) {
         const Interval range = bounds.bounds(index);
         if (range.low >= 0 && range.high < decl.dims[dim]) continue;
         const std::string text =
-            concat(access.is_write ? "write of '" : "read of '", decl.name, "': index ", dim, ", ",
-                   to_text(index, v.kernel), ", is in ", range.low, "..", range.high,
-                   ", expected 0..", decl.dims[dim] - 1);
+            concat(access.is_write ? "write of '" : "read of '", decl.name,
+                   "': ", to_text(index, v.kernel), " in dim ", dim, " is in ", range.low, "..",
+                   range.high, ", expected 0..", decl.dims[dim] - 1);
         if (!reported.insert(text).second) continue;
         if (bounds.is_contradictory()) continue;  // it never happens
         // Once indices have a width, bounds do not see what a gate says.

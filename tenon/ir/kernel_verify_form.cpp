@@ -448,6 +448,7 @@ void verify_comps_stage(Verifying& v) {
   if (v.kernel.is_nest || !v.kernel.grid.empty() || !v.kernel.lanes.empty()) {
     v.report(Severity::kError, "a kernel of Comps has no grid, no lanes and is no nest");
   }
+  if (v.sites.empty()) v.report(Severity::kError, "it computes nothing; expected a Comp");
   for (size_t site = 0; site < v.sites.size(); ++site) {
     const auto* comp = std::get_if<Comp>(&v.sites[site].stmt->node);
     if (comp == nullptr) {

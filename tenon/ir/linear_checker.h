@@ -28,6 +28,7 @@ class LinearChecker {
   std::string_view rule;
   InstId inst_id = kNoId;
   RegionId region = 0;
+  bool is_under_condition = false;  ///< it stands in an `if`, so it may never run
 
   static constexpr size_t kMaxFindings = 20;
   bool is_full() const { return findings.size() >= kMaxFindings; }

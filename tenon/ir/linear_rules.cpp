@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "tenon/ir/eval_op.h"
 #include "tenon/ir/linear_checker.h"
@@ -243,6 +244,65 @@ void check_pointer(LinearChecker& checker, const Inst& inst) {
                  "', which is read only");
 }
 
+// Least and largest value of an index that does not depend on any input.
+std::optional<std::pair<int64_t, int64_t>> constant_index(const LinearChecker& checker,
+                                                          ValueId value) {
+  const LinearProgram& program = checker.program;
+  const int bits = dtype_bits(program.type_of(value).dtype);
+  const auto scalar = [&](ValueId of) -> std::optional<int64_t> {
+    const LowBits& known = checker.low_bits[of];
+    if (known.known < bits) return std::nullopt;
+    return bits == 32 ? static_cast<int32_t>(known.value) : static_cast<int64_t>(known.value);
+  };
+  if (program.type_of(value).lanes == 1) {
+    const auto only = scalar(value);
+    return only ? std::optional(std::pair(*only, *only)) : std::nullopt;
+  }
+  const InstId source = program.values[value].def;
+  if (source == kNoId) return std::nullopt;
+  const Inst& inst = program.insts[source];
+  if (inst.op == Op::kConst) return std::pair(inst.imm, inst.imm);
+  if (inst.op != Op::kRamp) return std::nullopt;
+  const auto first = scalar(program.operands_of(inst)[0]);
+  const auto step = scalar(program.operands_of(inst)[1]);
+  if (!first || !step) return std::nullopt;
+  int64_t last = 0;
+  const bool overflows = __builtin_mul_overflow(*step, inst.type.lanes - 1, &last) ||
+                         __builtin_add_overflow(*first, last, &last);
+  if (overflows) return std::nullopt;
+  return std::pair(std::min(*first, last), std::max(*first, last));
+}
+
+// Elements behind a pointer that comes from param or alloc; -1: none.
+int64_t elements_of(const LinearProgram& program, const Inst& source) {
+  if (source.op == Op::kAlloc) return source.imm;
+  const auto& arguments = program.signature.arguments;
+  const bool is_argument = source.op == Op::kParam && source.imm >= 0 &&
+                           static_cast<size_t>(source.imm) < arguments.size();
+  return is_argument ? arguments[static_cast<size_t>(source.imm)].num_elements : -1;
+}
+
+// What no input can make right. Places that depend on inputs are a matter of run time.
+void check_bounds(LinearChecker& checker, const Inst& inst) {
+  const bool is_checked = inst.op == Op::kLoad || inst.op == Op::kStore || inst.op == Op::kAtomic;
+  if (!is_checked || checker.is_under_condition || gate_of(checker.program, inst) != kNoId) return;
+  const auto operands = checker.program.operands_of(inst);
+  const InstId source = checker.program.values[operands[0]].def;
+  const LinearType& index = checker.program.type_of(operands[1]);
+  if (source == kNoId || !is_index_type(index)) return;
+  const int64_t elements = elements_of(checker.program, checker.program.insts[source]);
+  const auto range = constant_index(checker, operands[1]);
+  if (elements < 0 || !range) return;
+  const int64_t offset = inst.op == Op::kAtomic ? 0 : inst.imm;  // an atomic's imm is its op
+  const int64_t width = index.lanes == 1 ? inst.type.lanes : 1;
+  int64_t first = 0;
+  int64_t last = 0;
+  const bool overflows = __builtin_add_overflow(range->first, offset, &first) ||
+                         __builtin_add_overflow(range->second, offset + width - 1, &last);
+  checker.expect(!overflows && first >= 0 && last < elements, op_name(inst.op), " at elements ",
+                 first, " to ", last, " of ", checker.name(operands[0]), ", which has ", elements);
+}
+
 void check_access(LinearChecker& checker, const Inst& inst) {
   if (inst.op != Op::kLoad && inst.op != Op::kStore) return;
   checker.expect(inst.type.kind == TypeKind::kValue, op_name(inst.op), " moves values, got ",
@@ -450,6 +510,7 @@ constexpr LinearRule kInstRules[] = {
     {"alloc", check_alloc},
     {"align", check_align},
     {"pointer", check_pointer},  // pointer, index, scope, access
+    {"bounds", check_bounds},    // constant places
     {"access", check_access},    // value, gate, alt
     {"atomic", check_atomic},
     {"for", check_for},

@@ -241,8 +241,11 @@ class InstCheck {
       checker_.region = region;
       check_visible(inst);
       check_rules(inst);
+      const bool was_under_condition = checker_.is_under_condition;
+      checker_.is_under_condition = was_under_condition || inst.op == Op::kIf;
       for (size_t i = 0; i < inst.num_regions; ++i)
         walk(inst.regions[i]);
+      checker_.is_under_condition = was_under_condition;
       for (uint32_t i = 0; i < inst.num_results; ++i)
         define(inst.first_result + i);
     }

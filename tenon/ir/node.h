@@ -1,6 +1,6 @@
 // The expression nodes of the tensor graph and of kernels: immutable, hash-consed, counted.
 // Equal nodes are one node, so equality is pointer equality; a node is built through `make_node`
-// (raw) or the checked builders of ir/tensor_ops.h and ir/expr.h. Any thread may build and drop
+// (raw) or the checked builders of ir/tensor_ops.h and ir/kernel.h. Any thread may build and drop
 // nodes. Release is iterative: a chain of a million nodes is dropped without deep stack.
 // SPDX-License-Identifier: MIT
 

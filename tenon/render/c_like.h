@@ -76,7 +76,7 @@ class CLikeWriter {
   virtual std::string alloc_text(InstId id, std::string_view name) = 0;
   virtual std::string declare_text(const LinearType& type, std::string_view name,
                                    bool is_constant) = 0;
-  /// Lines before and after the body, through begin_line/line. Params and allocs of the body are
+  /// Lines before and after the body, through line(). Params and allocs of the body are
   /// printed between `open_function` and `open_body`.
   virtual void open_function() = 0;
   virtual void open_body() = 0;

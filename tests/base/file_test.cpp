@@ -3,7 +3,10 @@
 #include "tenon/base/file.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
@@ -12,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "tenon/base/error.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/temp_folder.h"
 
@@ -64,6 +68,27 @@ TEST(File, ErrorsNameThePathAndTheReason) {
                "No such file or directory");
   EXPECT_ERROR(MappedFile(folder / "none"), ErrorCode::kNotFound, folder / "none", "opening");
   EXPECT_ERROR(MappedFile(folder.path()), ErrorCode::kIo, folder.path(), "regular file");
+}
+
+TEST(File, AFileSizeLimitIsAnErrorNotASignal) {
+  const TempFolder folder;
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit limit = {.rlim_cur = 4096, .rlim_max = 4096};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(9);
+    write_file_atomic(folder / "a", std::string(4096, 'a'));
+    try {
+      write_file_atomic(folder / "b", std::string(4097, 'b'));  // SIGXFSZ would end the process
+    } catch (const Error& error) {
+      _exit(std::string_view(error.what()).find("File too large") == std::string_view::npos);
+    }
+    _exit(2);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(count_entries(folder.path()), 1u);
 }
 
 TEST(File, FailedWriteLeavesNoRest) {

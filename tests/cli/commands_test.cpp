@@ -76,6 +76,13 @@ TEST(CliSettings, ShowsTheOthersBesideABadOne) {
   EXPECT_THAT(result.err, HasSubstr("\"perhaps\" is not a switch"));
 }
 
+TEST(CliSettings, ShowsABadTenonDebugToo) {
+  const TenonResult result = run_tenon({"settings"}, {{"TENON_DEBUG", "loud"}});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.out, HasSubstr("(bad)"));
+  EXPECT_THAT(result.err, HasSubstr("\"loud\" is not a whole number"));
+}
+
 TEST(CliHelp, HasExamplesForEveryCommand) {
   const TenonResult top = run_tenon({"--help"});
   EXPECT_EQ(top.exit_code, 0);

@@ -128,6 +128,32 @@ TEST_F(CliPrograms, GraphKernelLinearAndObjectGiveTheSameValues) {
   }
 }
 
+TEST_F(CliPrograms, NestsAreRunAsTheyStand) {
+  // The product in columns, with its epilogue in the loop.
+  const std::string nest = write("product_nest.tk", R"(nest product grid() lanes() {
+  out y: f32[2,3]
+  in a: f32[2,4]
+  in b: f32[4,3]
+  for column:3 {
+    alloc t0: f32[2] reg
+    t0[row] = 0f32  over row:2 unroll
+    for k:4 red {
+      t0[row1] += a[row1,k] * b[k,column]  over row1:2 unroll
+    }
+    y[row2,column] = max(t0[row2], 0f32)  over row2:2 unroll
+  }
+})");
+  run({nest});
+  EXPECT_EQ(output({2, 3}), expected_);
+  run({compile(nest)});
+  EXPECT_EQ(output({6}), expected_);
+  EXPECT_EQ(run_tenon({"run", nest, "--plan", nest}).exit_code, 2);
+  const TenonResult explained = run_tenon({"explain", nest});
+  EXPECT_EQ(explained.exit_code, 0) << explained.err;
+  EXPECT_THAT(explained.out, HasSubstr("this is a nest"));
+  EXPECT_THAT(explained.out, HasSubstr("linear program"));
+}
+
 TEST_F(CliPrograms, ObjectsRunWithoutACompiler) {
   const std::string object = compile(write("product.tg", kProductGraph));
   const std::map<std::string, std::string> bare = {{"TENON_CLANG", "/nonexistent"},

@@ -60,6 +60,11 @@ TEST_F(CliRefuse, WrongUsageIsTwo) {
   expect(2, {"run", "digits", "--check", "--zero-filter", "3"}, {"--check"});
   expect(2, {"run", "model.onnx"}, {"model.onnx", ".tg", ".tpo"});
   expect(2, {"explain", twice_, "--only", "linaer"}, {"linaer", "did you mean 'linear'"});
+  expect(2, {"run", "digits", "--shuffle", "-1"}, {"--shuffle", "-1"});
+  expect(2,
+         {"explain", write("a.tk", "kernel k { out y: f32[7]\n y[i] = 1f32 over i:7 }"), "--only",
+          "graph"},
+         {"no such level", "kernel, plan"});
   expect(2, {"compile", twice_}, {"output"});
   expect(2, {"compile", twice_, "-o", "twice.bin"}, {"twice.bin", ".tpo"});
   EXPECT_EQ(run_tenon({}).exit_code, 2);
@@ -134,11 +139,39 @@ TEST_F(CliRefuse, MalformedTextNamesThePlace) {
          {"bad.tir:2:"});
   // Right in form, wrong in meaning.
   expect(1, {"run", write("range.tk", "kernel k {\n out y: f32[4]\n y[i0] = 1f32 over i0:5\n}")},
-         {"V3"});
+         {"V3", "y", "in dim 0 is in 0..4, expected 0..3"});
+  expect(1, {"run", write("empty.tk", "kernel k { in x: f32[7] out y: f32[7] }")},
+         {"computes nothing"});
+  expect(1,
+         {"run", write("far.tir",
+                       "tir 1 func f grid(1) lanes(1) scratch 0 { arg 0 y f32[3] write\n"
+                       "%y = param 0 %i = const i32 3 %x = const f32 0 store %y[%i], %x }")},
+         {"bounds: store at elements 3 to 3 of %y, which has 3"});
   expect(1,
          {"run",
           write("shape.tg", "graph g { in %x: f32[5]\n %0 = reshape f32[4] %x\n out y = %0\n }")},
          {"reshape"});
+}
+
+// What an input could send anywhere is looked at, not run.
+TEST_F(CliRefuse, IndicesThatNothingBounds) {
+  const std::string gather =
+      write("gather.tk",
+            "kernel k { out y: f32[7] in x: f32[9] in p: i32[7]\n y[i] = x[p[i]] over i:7 }");
+  const std::string scatter =
+      write("scatter.tk", "kernel k { out y: f32[9] in p: i32[7]\n y[p[i]] = 1f32 over i:7 }");
+  for (const std::string& file : {gather, scatter}) {
+    expect(1, {"run", file}, {file, "V3", "p[i]", "Gate"});
+    expect(1, {"compile", file, "-o", folder_ / "k.tpo"}, {file, "V3"});
+    const TenonResult shown = run_tenon({"explain", file, "--only", "kernel"});
+    EXPECT_EQ(shown.exit_code, 0) << shown.err;
+    EXPECT_THAT(shown.err, HasSubstr("may touch wrong places"));
+  }
+  const TenonResult clipped =
+      run_tenon({"run", write("clipped.tk",
+                              "kernel k { out y: f32[7] in x: f32[9] in p: i32[7]\n"
+                              " y[i] = x[max(min(idx(p[i]),8),0)] over i:7 }")});
+  EXPECT_EQ(clipped.exit_code, 0) << clipped.err;
 }
 
 TEST_F(CliRefuse, HostileBytes) {

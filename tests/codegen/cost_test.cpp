@@ -138,7 +138,7 @@ TEST(ChoosePlans, StoresPassByTheCachesFromTheTargetsThreshold) {
   const Kernel kernel = doubled(16 * kMiB);
   Target target = vector_target();
   EXPECT_TRUE(bypasses(choose_plan(kernel, target)));
-  target.bypass_bytes = 64 * kMiB;
+  target.bypass_bytes = 64 * kMiB + 1;
   EXPECT_FALSE(bypasses(choose_plan(kernel, target)));
   EXPECT_FALSE(bypasses(choose_plan(doubled(kMiB), vector_target())));
 }

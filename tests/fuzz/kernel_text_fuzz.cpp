@@ -1,5 +1,6 @@
 // Fuzz entry of the .tk parser: any bytes are a kernel or a kInvalidArgument, and what was read
-// prints, reads back as the same kernel and can be verified. SPDX-License-Identifier: MIT
+// prints, reads back as the same kernel, can be verified and, where no rule is broken, lowered or
+// refused. SPDX-License-Identifier: MIT
 
 #include <cstddef>
 #include <cstdint>
@@ -7,8 +8,23 @@
 #include <string_view>
 
 #include "tenon/base/error.h"
+#include "tenon/codegen/codegen.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/kernel_verify.h"
+
+namespace {
+
+const tenon::Target& target() {
+  static const tenon::Target result = [] {
+    tenon::Target vectors;
+    vectors.max_vector_bytes = 64;
+    vectors.vector_registers = 32;
+    return vectors;
+  }();
+  return result;
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
@@ -23,7 +39,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const tenon::Kernel again = tenon::parse_kernel(printed, "printed");
   if (tenon::to_text(again) != printed) std::abort();
   if (!tenon::equal_kernels(again, tenon::renumber_axes(kernel))) std::abort();
-  tenon::verify_kernel(kernel, tenon::KernelStage::kComps);
-  tenon::verify_kernel(kernel, tenon::KernelStage::kNest);
+  const auto stage = kernel.is_nest ? tenon::KernelStage::kNest : tenon::KernelStage::kComps;
+  for (const tenon::Finding& finding : tenon::verify_kernel(kernel, stage))
+    if (finding.severity == tenon::Severity::kError) return 0;
+  try {
+    tenon::lower_kernel(kernel, target());
+  } catch (const tenon::Error& error) {
+    if (error.code() == tenon::ErrorCode::kInternal) std::abort();
+  }
   return 0;
 }

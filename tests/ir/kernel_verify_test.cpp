@@ -192,6 +192,8 @@ TEST(KernelVerify, V8BarriersAreUniform) {
 
 TEST(KernelVerify, V9KindsAllowRoles) {
   expect_error("nest k grid(g:2 red) lanes() { }", "V9", {"'g'", "red", "grid0"});
+  expect_found(parse_kernel("kernel k { in x: f32[7] out y: f32[7] }", "t"), KernelStage::kComps,
+               "stage", Severity::kError, {"computes nothing"});
   expect_error(nest("y[32*g+4*i+l] += 1 over i:4 scan unroll"), "V9", {"'i'", "scan", "unroll"});
   expect_error(nest("for i:4 vec { }"), "V9", {"for", "seq"});
   expect_error(nest("y[q] = 0 over q:8 lane0"), "V9", {"'q'", "more lanes"});
