@@ -11,20 +11,7 @@
 #include "tenon/codegen/codegen.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/kernel_verify.h"
-
-namespace {
-
-const tenon::Target& target() {
-  static const tenon::Target result = [] {
-    tenon::Target vectors;
-    vectors.max_vector_bytes = 64;
-    vectors.vector_registers = 32;
-    return vectors;
-  }();
-  return result;
-}
-
-}  // namespace
+#include "tests/support/test_target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
@@ -43,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const tenon::Finding& finding : tenon::verify_kernel(kernel, stage))
     if (finding.severity == tenon::Severity::kError) return 0;
   try {
-    tenon::lower_kernel(kernel, target());
+    tenon::lower_kernel(kernel, tenon::test::vector_target());
   } catch (const tenon::Error& error) {
     if (error.code() == tenon::ErrorCode::kInternal) std::abort();
   }
