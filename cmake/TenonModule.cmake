@@ -127,7 +127,7 @@ endfunction()
 
 # tenon_fuzz(NAME <n> SOURCES <file>... [DEPS <module>...])
 # A libFuzzer executable in fuzz/ of the build folder, where TENON_FUZZ is on and its modules are
-# built.
+# built. All of them: target fuzzers.
 function(tenon_fuzz)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPS")
   foreach(module IN LISTS arg_DEPS)
@@ -138,6 +138,10 @@ function(tenon_fuzz)
   tenon_program(NAME ${arg_NAME} SOURCES ${arg_SOURCES} DEPS ${arg_DEPS})
   target_link_options(${arg_NAME} PRIVATE -fsanitize=fuzzer)
   set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/fuzz")
+  if(NOT TARGET fuzzers)
+    add_custom_target(fuzzers)
+  endif()
+  add_dependencies(fuzzers ${arg_NAME})
 endfunction()
 
 # Adds <root>/<folder> if it describes itself and TENON_ONLY does not exclude it. Build files of

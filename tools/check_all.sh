@@ -125,7 +125,7 @@ step_sweeps() {
 # Each fuzz target for CHECK_FUZZ_SECONDS; a corpus grows in build/corpus from run to run.
 step_fuzz() {
   local target corpus
-  cmake --preset fuzz && cmake --build --preset fuzz || return 1
+  cmake --preset fuzz && cmake --build --preset fuzz --target fuzzers || return 1
   for target in build/fuzz/fuzz/*_fuzz; do
     [ -x "$target" ] || continue
     corpus=build/corpus/$(basename "$target")
