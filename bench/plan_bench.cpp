@@ -15,9 +15,9 @@
 #include "tenon/base/error.h"
 #include "tenon/base/text.h"
 #include "tenon/cli/console.h"
-#include "tenon/codegen/build_nest.h"
 #include "tenon/codegen/choose_plan.h"
 #include "tenon/codegen/plan_text.h"
+#include "tenon/codegen/prepare_kernel.h"
 #include "tenon/engine/device_spec.h"
 #include "tenon/engine/engine_device.h"
 #include "tenon/engine/given_plans.h"
@@ -110,7 +110,8 @@ Heaviest heaviest_kernel(const Tensor& tensor, const Target& target, size_t num_
   Heaviest found;
   for (const ScheduledCall& call : schedule.calls) {
     if (call.copy_from >= 0) continue;
-    std::vector<PlanChoice> plans = choose_plans(split_root(call.kernel), target, num_plans);
+    std::vector<PlanChoice> plans =
+        choose_plans(prepare_kernel(call.kernel, target), target, num_plans);
     if (!found.plans.empty() && found.plans[0].cost.seconds >= plans[0].cost.seconds) continue;
     found = {call.kernel, std::move(plans)};
   }
@@ -129,10 +130,10 @@ std::vector<double> time_plans(const Expression& build, const Heaviest& heaviest
   constexpr double kTotalS = 0.6;
   constexpr int kMinRuns = 5;
   constexpr int kMaxRuns = 400;
-  const Kernel split = split_root(heaviest.kernel);
+  const Kernel prepared = prepare_kernel(heaviest.kernel, device.target());
   std::vector<GivenPlans> given;
   for (const PlanChoice& choice : heaviest.plans)
-    given.emplace_back(to_text(choice.plan, split), "bench");
+    given.emplace_back(to_text(choice.plan, prepared), "bench");
   std::vector<double> best(given.size(), 1e30);
   double spent_s = 0;
   for (int run = 0;
@@ -186,11 +187,11 @@ void plan_rows(Device& device, const PlanBenchOptions& options) {
                fmt::format("{:.1f} us", heaviest.plans[0].cost.seconds * 1e6),
                fmt::format("{:.2f}", times[0] / fastest)});
     if (!options.is_list) continue;
-    const Kernel split = split_root(heaviest.kernel);
+    const Kernel prepared = prepare_kernel(heaviest.kernel, device.target());
     for (size_t i = 0; i < times.size(); ++i) {
       cli::print(fmt::format("{} {}: {:.1f} us, {}: {}\n{}", one_case.name, i, times[i],
                              heaviest.plans[i].family, to_text(heaviest.plans[i].cost),
-                             to_text(heaviest.plans[i].plan, split)));
+                             to_text(heaviest.plans[i].plan, prepared)));
     }
   }
   cli::print(concat(table.text(), fmt::format("worst: {:.2f}\n", worst)));

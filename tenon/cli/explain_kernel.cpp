@@ -8,10 +8,9 @@
 #include "tenon/base/error.h"
 #include "tenon/base/text.h"
 #include "tenon/cli/console.h"
-#include "tenon/codegen/build_nest.h"
 #include "tenon/codegen/choose_plan.h"
 #include "tenon/codegen/plan_text.h"
-#include "tenon/codegen/unit_plans.h"
+#include "tenon/codegen/prepare_kernel.h"
 #include "tenon/engine/program_store.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/linear_text.h"
@@ -63,17 +62,17 @@ std::string disassembly(const LinearProgram& program, const EngineDevice& device
 }
 
 /// The Plan, then the cheapest of those that could be taken instead, each with what it costs.
-std::string priced_plans(const Plan& plan, const Kernel& split, const Target& target) {
+std::string priced_plans(const Plan& plan, const Kernel& kernel, const Target& target) {
   constexpr size_t kRunnersUp = 3;
   const auto priced = [&](std::string_view title, const Plan& shown, const PlanCost& cost) {
     std::string text = concat(title, ": ", to_text(cost), "\n");
     for (const std::string& reason : reasons_of(cost, target))
       append(text, "  ", reason, "\n");
-    return text + to_text(shown, split);
+    return text + to_text(shown, kernel);
   };
-  std::string text = priced("this plan", plan, cost_of(split, plan, target));
+  std::string text = priced("this plan", plan, cost_of(kernel, plan, target));
   size_t number = 0;
-  for (const PlanChoice& choice : choose_plans(split, target, kRunnersUp + 1)) {
+  for (const PlanChoice& choice : choose_plans(kernel, target, kRunnersUp + 1)) {
     if (choice.plan == plan || number == kRunnersUp) continue;
     append(text, "\n",
            priced(concat("runner-up ", ++number, ", ", choice.family), choice.plan, choice.cost));
@@ -96,18 +95,17 @@ namespace {
 /// The Plan that a person gave, if there is one.
 std::optional<Plan> explain_plan(const Kernel& kernel, const std::string& name,
                                  const EngineDevice& device, const ExplainView& view) {
+  const Target& target = device.target();
   const std::optional<Plan> given =
-      view.plans != nullptr ? view.plans->plan_for(kernel, split_root(kernel), device.target())
-                            : std::nullopt;
-  Kernel split = split_root(kernel);
-  if (!given && !has_simple_plans()) split = prepared_for_units(split, device.target());
+      view.plans != nullptr ? view.plans->plan_for(kernel, target) : std::nullopt;
   if (view.has("plan")) {
+    const Kernel prepared = prepare_kernel(kernel, target);
     const Plan plan = given                ? *given
-                      : has_simple_plans() ? simple_plan(split, device.target())
-                                           : choose_plan(split, device.target());
+                      : has_simple_plans() ? simple_plan(prepared, target)
+                                           : choose_plan(prepared, target);
     print_section(
         name, "plan",
-        view.shows_plans ? priced_plans(plan, split, device.target()) : to_text(plan, split));
+        view.shows_plans ? priced_plans(plan, prepared, target) : to_text(plan, prepared));
   }
   return given;
 }

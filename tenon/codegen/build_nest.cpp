@@ -197,11 +197,18 @@ class NestBuilder {
     return looped(loop, std::move(inner));
   }
 
+  static bool is_single(const PlacedLoop& loop) {
+    return is_const(loop.extent) && idx_value(loop.extent) == 1;
+  }
+
   Body looped(const PlacedLoop& loop, Body inner) {
     const Node& axis = loop.use.axis;
+    if (is_single(loop)) {
+      replace(inner, axis, idx_const(0));
+      return inner;
+    }
     Body body;
-    const bool is_static = is_const(loop.extent) && idx_value(loop.extent) > 1;
-    if (loop.part.tail != Tail::kPeel || !is_static) {
+    if (loop.part.tail != Tail::kPeel || !is_const(loop.extent)) {
       body.push_back(Stmt{For{loop.use, loop.extent, std::move(inner)}});
       return body;
     }
@@ -441,7 +448,8 @@ class NestBuilder {
         start.axes.push_back(use);
       }
     }
-    if (!comp.carry) {
+    const Node is_first = comp.carry ? at_end(comp, false) : Node();
+    if (!is_first) {
       body.push_back(Stmt{std::move(start)});
       return;
     }
@@ -449,15 +457,16 @@ class NestBuilder {
     fresh.push_back(Stmt{std::move(start)});
     Body reload;
     reload.push_back(Stmt{tile_statement(comp, target, load_tile(comp, *comp.carry, false))});
-    body.push_back(Stmt{If{at_end(comp, false), std::move(fresh), std::move(reload)}});
+    body.push_back(Stmt{If{is_first, std::move(fresh), std::move(reload)}});
   }
 
-  // The reduce loops outside of the accumulator are in their first, or last, iteration.
+  // The reduce loops outside of the accumulator are in their first, or last, iteration; null: they
+  // have one.
   Node at_end(const PlacedComp& comp, bool is_last) const {
     Node condition;
     for (size_t i = 0; i < static_cast<size_t>(comp.plan->acc->depth); ++i) {
       const PlacedLoop& loop = comp.loops[i];
-      if (axis_kind(loop.use.axis) != AxisKind::kRed) continue;
+      if (axis_kind(loop.use.axis) != AxisKind::kRed || is_single(loop)) continue;
       const Node end = is_last ? make_expr(Op::kSub, loop.extent, idx_const(1)) : idx_const(0);
       condition = conjunction(condition, make_expr(Op::kEq, loop.use.axis, simplify_index(end)));
     }
@@ -489,13 +498,14 @@ class NestBuilder {
     }
     if (is_finished_here) append_body(finished, consumers(comp));
     const bool is_carried_elsewhere = comp.carry && comp.carry->buffer != tmp->second.buffer;
-    if (!is_carried_elsewhere) {
+    const Node is_last = is_carried_elsewhere ? at_end(comp, true) : Node();
+    if (!is_last) {
       append_body(body, std::move(finished));
       return;
     }
     Body carried;
     carried.push_back(Stmt{tile_statement(comp, *comp.carry, load_tile(comp, *comp.acc, true))});
-    body.push_back(Stmt{If{at_end(comp, true), std::move(finished), std::move(carried)}});
+    body.push_back(Stmt{If{is_last, std::move(finished), std::move(carried)}});
   }
 
   // NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64

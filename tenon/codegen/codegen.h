@@ -18,7 +18,7 @@ namespace tenon {
 
 struct CodegenOptions {
   bool verify = false;       ///< run the level's verifier after every pass
-  std::optional<Plan> plan;  ///< else choose_plan decides
+  std::optional<Plan> plan;  ///< for the prepared kernel; else choose_plan decides
   bool is_simple = false;    ///< without a plan: simple_plan instead of choose_plan
   /// Called after each pass that works on kernels, and after each that works on the program.
   std::function<void(std::string_view pass, const Kernel&)> on_kernel;

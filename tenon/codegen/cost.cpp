@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -99,6 +100,11 @@ Box box_of(const Access& access, const std::vector<int64_t>& lengths) {
     box.rows *= dims[i].count;
   if (num_dims > 1) box.pitch = dims[1].stride;
   return box;
+}
+
+/// Lanes of the vector that holds so many elements.
+int64_t padded(int64_t count) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count)));
 }
 
 /// Bytes in whole lines.
@@ -213,7 +219,7 @@ class PlanEstimate {
         nest.lengths.push_back(lengths);
       } else if (part.role == Role::kVec) {
         nest.vec = axis;
-        nest.lanes = lengths[axis];
+        nest.lanes = padded(lengths[axis]);
       } else {
         nest.counts[axis] *= count;
         lengths[axis] = std::min(lengths[axis], part.step);
@@ -239,7 +245,7 @@ class PlanEstimate {
     for (size_t i = 0; i < nest.counts.size(); ++i) {
       if (!access.uses(i)) continue;
       count *= static_cast<double>(nest.counts[i]);
-      is_square = is_square || (access.strides[i] == 1 && nest.counts[i] >= nest.lanes);
+      is_square = is_square || (access.strides[i] == 1 && padded(nest.counts[i]) >= nest.lanes);
     }
     if (nest.vec == nest.counts.size() || !access.uses(nest.vec)) return count;
     if (!access.is_store && stage_of(nest, access) != nullptr) return count;

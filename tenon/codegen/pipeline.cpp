@@ -12,7 +12,7 @@
 #include "tenon/codegen/flatten_indices.h"
 #include "tenon/codegen/lower_dtypes.h"
 #include "tenon/codegen/place_guards.h"
-#include "tenon/codegen/unit_plans.h"
+#include "tenon/codegen/prepare_kernel.h"
 #include "tenon/ir/kernel_verify.h"
 #include "tenon/ir/linear_verify.h"
 
@@ -72,26 +72,23 @@ class Pipeline {
 
   Kernel planned(const Kernel& kernel) const {
     after("schedule", kernel, KernelStage::kComps);
-    Kernel split = split_root(kernel);
-    after("split_root", split, KernelStage::kComps);
-    if (!options_.plan && !options_.is_simple) {
-      const size_t num_comps = split.body.size();
-      split = prepared_for_units(split, target_);
-      if (split.body.size() != num_comps) after("prepared_for_units", split, KernelStage::kComps);
-    }
-    const Plan plan = plan_for(split);
-    if (const auto reason = check_plan(split, plan, target_)) {
+    const Kernel prepared =
+        prepare_kernel(kernel, target_, [&](std::string_view pass, const Kernel& result) {
+          after(pass, result, KernelStage::kComps);
+        });
+    const Plan plan = plan_for(prepared);
+    if (const auto reason = check_plan(prepared, plan, target_)) {
       fail(ErrorCode::kUnsupported, "lower_kernel: the plan for '", kernel.name,
            "' does not fit: ", *reason);
     }
-    Kernel nest = build_nest(split, plan);
+    Kernel nest = build_nest(prepared, plan);
     after("build_nest", nest, KernelStage::kNest);
     return nest;
   }
 
-  Plan plan_for(const Kernel& split) const {
+  Plan plan_for(const Kernel& prepared) const {
     if (options_.plan) return *options_.plan;
-    return options_.is_simple ? simple_plan(split, target_) : choose_plan(split, target_);
+    return options_.is_simple ? simple_plan(prepared, target_) : choose_plan(prepared, target_);
   }
 
   const Target& target_;

@@ -16,6 +16,7 @@ class RowPlans {
       : kernel_(input.kernel),
         target_(input.target),
         walks_(input.walks),
+        indices_(row_indices(kernel_)),
         is_row_(row_axes(kernel_)),
         plans_(plans) {}
 
@@ -68,7 +69,7 @@ class RowPlans {
     for (size_t i = 0; i < last.num_axes(); ++i) {
       const int axis = static_cast<int>(i);
       const int64_t extent = last.extent(i);
-      const int64_t tile = i == blocked ? common_lanes() : 1;
+      const int64_t tile = i == blocked ? lanes_over(extent, common_lanes()) : 1;
       lengths.push_back(i == blocked ? tile : extent);
       if (!is_row_[i] || i == blocked) open.push_back(i);
       if (!is_row_[i]) continue;
@@ -86,22 +87,34 @@ class RowPlans {
     root.parts.insert(root.parts.end(), loops.begin(), loops.end());
     const int depth = root.num_loops();
     walk_open(last, open, lengths, root);
+    add_with_producers(
+        std::move(root), depth, "rows",
+        [&](const Walk& walk, const std::vector<AxisRange>& ranges, CompPlan& entry) {
+          open.clear();
+          lengths.clear();
+          for (size_t i = 0; i < walk.num_axes(); ++i) {
+            lengths.push_back(ranges[i].length);
+            if (!ranges[i].is_bound || ranges[i].length > 1) open.push_back(i);
+          }
+          walk_open(walk, open, lengths, entry);
+          return true;
+        });
+  }
+
+  // Each producer inside `depth` loops of the root; `fill` gives it its parts, or false: it has no
+  // such form.
+  template <class Fill>
+  void add_with_producers(CompPlan root, int depth, std::string_view family, const Fill& fill) {
     Plan plan{{std::move(root)}};
+    const LoopPlace place{walks_.back().number, depth};
     for (size_t number = walks_.size() - 1; number-- > 0;) {
       const Walk& walk = walks_[number];
-      CompPlan entry{.comp = walk.number, .how = How::kBefore, .at = {last.number, depth}};
-      const auto ranges = ranges_at(kernel_, plan, walk.number, How::kBefore, entry.at);
-      if (!ranges) return;
-      open.clear();
-      lengths.clear();
-      for (size_t i = 0; i < walk.num_axes(); ++i) {
-        lengths.push_back((*ranges)[i].length);
-        if (!(*ranges)[i].is_bound || (*ranges)[i].length > 1) open.push_back(i);
-      }
-      walk_open(walk, open, lengths, entry);
+      CompPlan entry{.comp = walk.number, .how = How::kBefore, .at = place};
+      const auto ranges = ranges_at(kernel_, plan, walk.number, How::kBefore, place);
+      if (!ranges || !fill(walk, *ranges, entry)) return;
       plan.comps.push_back(std::move(entry));
     }
-    add(std::move(plan), "rows");
+    add(std::move(plan), family);
   }
 
   int64_t common_lanes() const {
@@ -114,15 +127,14 @@ class RowPlans {
   // A row axis across which some parameter is contiguous.
   size_t blocked_axis() const {
     const Walk& last = walks_.back();
-    const std::vector<std::vector<Node>> indices = row_indices(kernel_);
     for (size_t i = 0; i < last.num_axes(); ++i) {
-      if (!is_row_[i] || last.extent(i) < common_lanes()) continue;
+      if (!is_row_[i] || last.extent(i) < 2) continue;
       for (const Walk& walk : walks_) {
         for (const Access& access : walk.accesses) {
           if (kernel_.buffers[static_cast<size_t>(access.buffer)].access != BufferAccess::kIn)
             continue;
           for (size_t axis = 0; axis < walk.num_axes(); ++axis) {
-            const Node& index = indices[static_cast<size_t>(walk.number)][axis];
+            const Node& index = indices_[static_cast<size_t>(walk.number)][axis];
             const bool is_contiguous = access.strides[axis] == 1 && !access.is_irregular[axis];
             if (is_contiguous && index == last.comp->axes[i].axis) return i;
           }
@@ -137,17 +149,17 @@ class RowPlans {
   void columns(int64_t vectors) {
     const Walk& last = walks_.back();
     size_t vec = last.num_axes();
-    const int64_t lanes = common_lanes();
     for (size_t i = 0; i < last.num_axes(); ++i) {
       const bool is_good =
           std::all_of(last.accesses.begin(), last.accesses.end(), [&](const Access& access) {
             return !access.uses(i) || (access.strides[i] == 1 && !access.is_irregular[i]);
           });
       const bool is_contiguous = last.accesses[0].strides[i] == 1 && is_good;
-      if (is_row_[i] && is_contiguous && last.extent(i) >= lanes) vec = i;
+      if (is_row_[i] && is_contiguous && last.extent(i) > 1) vec = i;
     }
-    if (vec == last.num_axes() || lanes < 2) return;
-    if (vectors > 1 && last.extent(vec) < lanes * vectors) return;
+    if (vec == last.num_axes()) return;
+    const int64_t lanes = lanes_over(last.extent(vec), common_lanes());
+    if (lanes < 2 || (vectors > 1 && last.extent(vec) < lanes * vectors)) return;
     const int64_t block = lanes * vectors;
     const auto add_instances = [&](size_t axis, CompPlan& entry) {
       const int number = static_cast<int>(axis);
@@ -169,30 +181,27 @@ class RowPlans {
       if (!is_row_[i]) root.parts.push_back({static_cast<int>(i), Role::kSeq, 1});
     }
     add_instances(vec, root);
-    Plan plan{{std::move(root)}};
-    for (size_t number = walks_.size() - 1; number-- > 0;) {
-      const Walk& walk = walks_[number];
-      CompPlan entry{.comp = walk.number, .how = How::kBefore, .at = {last.number, depth}};
-      const auto ranges = ranges_at(kernel_, plan, walk.number, How::kBefore, entry.at);
-      if (!ranges) return;
-      size_t lane_axis = walk.num_axes();
+    const auto fill = [&](const Walk& walk, const std::vector<AxisRange>& ranges, CompPlan& entry) {
+      const std::vector<Node>& indices = indices_[static_cast<size_t>(walk.number)];
+      const auto lane_axis = static_cast<size_t>(
+          std::find(indices.begin(), indices.end(), last.comp->axes[vec].axis) - indices.begin());
+      if (lane_axis == indices.size()) return false;
+      const int64_t extent = walk.extent(lane_axis);
+      if (ranges[lane_axis].length != std::min(block, extent)) return false;
+      // A place fixes no part of an axis that is shorter than the block.
+      if (extent < block) entry.parts.push_back({static_cast<int>(lane_axis), Role::kSeq, block});
       for (const bool is_red : {false, true}) {
         if (is_red && walk.comp->combine) entry.acc = Acc{.depth = entry.num_loops()};
         for (size_t i = 0; i < walk.num_axes(); ++i) {
-          const AxisRange& range = (*ranges)[i];
-          if (range.is_bound && range.length == 1) continue;
-          if (range.is_bound && range.length == block) {
-            lane_axis = i;
-          } else if (walk.is_red(i) == is_red) {
-            entry.parts.push_back({static_cast<int>(i), Role::kSeq, 1});
-          }
+          const bool is_fixed = ranges[i].is_bound && ranges[i].length == 1;
+          if (is_fixed || i == lane_axis || walk.is_red(i) != is_red) continue;
+          entry.parts.push_back({static_cast<int>(i), Role::kSeq, 1});
         }
       }
-      if (lane_axis == walk.num_axes()) return;
       add_instances(lane_axis, entry);
-      plan.comps.push_back(std::move(entry));
-    }
-    add(std::move(plan), "columns");
+      return true;
+    };
+    add_with_producers(std::move(root), depth, "columns", fill);
   }
 
   // Loops and instances over the axes that are open, in their order; par ones outside. `lengths`:
@@ -210,11 +219,8 @@ class RowPlans {
       if (is_good && lengths[axis] > 1) vec = axis;
     }
     if (vec == walk.num_axes() && cross_open(walk, open, lengths, entry)) return;
-    int64_t lanes = walk.lanes;
-    if (vec != walk.num_axes()) {
-      while (lanes > 1 && lanes / 2 >= lengths[vec])
-        lanes /= 2;
-    }
+    const int64_t lanes =
+        vec == walk.num_axes() ? walk.lanes : lanes_over(lengths[vec], walk.lanes);
     const bool has_vec = vec != walk.num_axes() && lanes > 1;
     for (const bool is_red : {false, true}) {
       if (is_red && walk.comp->combine) entry.acc = Acc{.depth = entry.num_loops()};
@@ -267,6 +273,7 @@ class RowPlans {
   const Kernel& kernel_;
   const Target& target_;
   const std::vector<Walk>& walks_;
+  const std::vector<std::vector<Node>> indices_;
   const std::vector<bool> is_row_;
   std::vector<Candidate>& plans_;
 };

@@ -23,14 +23,13 @@ class StreamPlans {
       if (store.strides[i] == 1 && walk_.extent(i) > 1) vec = i;
     }
     if (vec == none) return;
-    int64_t lanes = walk_.lanes;
-    while (lanes > 1 && lanes / 2 >= walk_.extent(vec))
-      lanes /= 2;
+    const int64_t lanes = lanes_over(walk_.extent(vec), walk_.lanes);
     if (lanes < 2) return;
     const size_t cross = crossed_axis(walk_, vec);
-    if (cross != none && walk_.extent(cross) >= lanes && walk_.extent(vec) >= lanes) {
+    const int64_t edge = cross == none ? 1 : lanes_over(walk_.extent(cross), lanes);
+    if (edge > 1) {
       for (const int64_t block : kBlocks)
-        add(crossed(vec, cross, lanes, block), "crossed");
+        add(crossed(vec, cross, edge, block), "crossed");
     }
     const int64_t most = std::clamp<int64_t>(walk_.extent(vec) / lanes, 1, kMaxUnroll);
     for (int64_t unroll = most; unroll > 0; unroll /= 2)

@@ -78,6 +78,12 @@ int64_t lanes_of(const Walk& walk, const Kernel& kernel, const Target& target) {
   return std::max<int64_t>(target.max_vector_bytes / bytes, 1);
 }
 
+int64_t lanes_over(int64_t extent, int64_t lanes) {
+  while (lanes > 1 && lanes / 2 >= extent)
+    lanes /= 2;
+  return lanes;
+}
+
 std::vector<Walk> walks_of(const Kernel& kernel, const Target& target) {
   return with_context([&] { return analyzed_walks(kernel, target); }, "decomposing kernel '",
                       kernel.name, "'");

@@ -51,6 +51,9 @@ struct Walk {
 Walk walk_of(const Kernel& kernel, int number);
 /// Lanes of a vector in which everything that the comp computes fits.
 int64_t lanes_of(const Walk& walk, const Kernel& kernel, const Target& target);
+/// Lanes of the narrowest vector that covers so many elements, or else `lanes`: the last places of
+/// a vector wider than its axis are masked, which is faster than narrow vectors or scalars.
+int64_t lanes_over(int64_t extent, int64_t lanes);
 /// One for each comp, complete.
 std::vector<Walk> walks_of(const Kernel& kernel, const Target& target);
 

@@ -7,6 +7,7 @@
 #include "tenon/base/error.h"
 #include "tenon/base/text.h"
 #include "tenon/codegen/plan_text.h"
+#include "tenon/codegen/prepare_kernel.h"
 #include "tenon/engine/device_spec.h"
 #include "tenon/engine/program_store.h"
 
@@ -56,16 +57,16 @@ std::optional<std::string_view> GivenPlans::find(const Kernel& kernel) const {
   return given->text;
 }
 
-std::optional<Plan> GivenPlans::plan_for(const Kernel& kernel, const Kernel& split,
-                                         const Target& target) const {
+std::optional<Plan> GivenPlans::plan_for(const Kernel& kernel, const Target& target) const {
   const Given* const given = plans_.empty() ? nullptr : given_for(kernel);
   if (given == nullptr) return std::nullopt;
   // Lines before it, so that errors name the right one; the name as the kernel has it.
   std::string text(static_cast<size_t>(given->line - 1), '\n');
   const size_t name_end = given->text.find(given->name) + given->name.size();
   append(text, kHead, kernel.name, std::string_view(given->text).substr(name_end));
-  Plan plan = parse_plan(text, split, source_name_);
-  const std::optional<std::string> reason = check_plan(split, plan, target);
+  const Kernel prepared = prepare_kernel(kernel, target);
+  Plan plan = parse_plan(text, prepared, source_name_);
+  const std::optional<std::string> reason = check_plan(prepared, plan, target);
   TENON_CHECK(!reason, ErrorCode::kInvalidArgument, source_name_, ":", given->line,
               ": the plan for '", given->name, "' does not fit: ", *reason);
   return plan;

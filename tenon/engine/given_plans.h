@@ -26,9 +26,8 @@ class GivenPlans {
   /// The text for this kernel, or nothing.
   std::optional<std::string_view> find(const Kernel& kernel) const;
   /// The plan for this kernel, if there is one. Throws kInvalidArgument where it is not well formed
-  /// or does not fit, with the reason. `split` is the kernel after split_root.
-  std::optional<Plan> plan_for(const Kernel& kernel, const Kernel& split,
-                               const Target& target) const;
+  /// or does not fit, with the reason.
+  std::optional<Plan> plan_for(const Kernel& kernel, const Target& target) const;
   /// Throws kInvalidArgument if a plan names none of these kernels.
   void check_names(std::span<const Kernel* const> kernels) const;
 

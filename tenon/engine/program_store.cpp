@@ -21,7 +21,6 @@
 #include "tenon/base/settings.h"
 #include "tenon/base/text.h"
 #include "tenon/base/timing.h"
-#include "tenon/codegen/build_nest.h"
 #include "tenon/engine/events.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/linear_verify.h"
@@ -133,7 +132,7 @@ void lower_job(const EngineDevice& device, Job& job) {
   const int64_t start_ns = now_ns();
   CodegenOptions options;
   if (job.plans != nullptr) {
-    options.plan = job.plans->plan_for(*job.kernel, split_root(*job.kernel), device.target());
+    options.plan = job.plans->plan_for(*job.kernel, device.target());
   }
   const LinearProgram program = lower_for(device, *job.kernel, options);
   RenderedSource rendered = device.renderer().renderer->render(program, device.target());

@@ -137,6 +137,47 @@ TEST_F(CliExplain, PlansOfAFileTakeThePlaceOfTheChosenOnes) {
   EXPECT_EQ(given.out.substr(0, given.out.find(" on ")), own.out.substr(0, own.out.find(" on ")));
 }
 
+// What is done with a kernel before a Plan is chosen is done with it where one is given: products
+// of signed bytes with a sum beside them for a unit, axes that are one walk.
+TEST_F(CliExplain, APlanOfWhatWasPreparedCanBeGivenBack) {
+  write_file_atomic(folder_ / "bytes.tk", R"(kernel bytes {
+  in a: i8[32,64]  in b: i8[64,48]  out y: i32[32,48]
+  y[i,j] += i32(a[i,k]) * i32(b[k,j])  over i:32, j:48, k:64 red  start 0
+})");
+  write_file_atomic(folder_ / "short.tk", R"(kernel short {
+  in x: f32[9,5]  out y: f32[9,5]
+  y[i,j] = x[i,j] + x[i,j]  over i:9, j:5
+})");
+  const std::string with_unit = "NULL:CLANG:x86_64,avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni";
+  for (const std::string name : {"bytes", "short"}) {
+    for (const std::string& device : {with_unit, std::string("CPU")}) {
+      SCOPED_TRACE(name + " on " + device);
+      const auto tenon = [&](std::vector<std::string> words, bool is_simple = false) {
+        words.insert(words.begin() + 1, {folder_ / (name + ".tk"), "--device", device});
+        const TenonResult result =
+            run_tenon(words, {{"TENON_PLAN", is_simple ? "simple" : "auto"}});
+        EXPECT_EQ(result.exit_code, 0) << result.err;
+        return result.out.substr(0, result.out.find(" on "));
+      };
+      for (const bool is_simple : {false, true}) {
+        const std::string shown = tenon({"explain", "--only", "plan"}, is_simple);
+        const std::string of_unit = name == "bytes" ? "s_offset" : "i_j@";
+        if (device == with_unit) {
+          EXPECT_THAT(shown, HasSubstr(of_unit));
+        }
+        const std::string file = folder_ / "own.plan";
+        write_file_atomic(file, shown_plans(shown));
+        EXPECT_EQ(tenon({"explain", "--only", "plan", "--plan", file}), shown);
+        EXPECT_EQ(tenon({"explain", "--only", "linear", "--plan", file}),
+                  tenon({"explain", "--only", "linear"}, is_simple));
+        if (device == "CPU") {
+          EXPECT_EQ(tenon({"run", "--plan", file}), tenon({"run"}));
+        }
+      }
+    }
+  }
+}
+
 TEST_F(CliExplain, SaysThatThereIsNoDisassembler) {
   const std::optional<std::string> path = find_program("clang-22");
   if (!path) GTEST_SKIP() << "needs clang-22 on PATH";

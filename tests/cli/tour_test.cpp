@@ -15,9 +15,9 @@
 #include "tenon/base/file.h"
 #include "tenon/base/settings.h"
 #include "tenon/base/text.h"
-#include "tenon/codegen/build_nest.h"
 #include "tenon/codegen/choose_plan.h"
 #include "tenon/codegen/plan_text.h"
+#include "tenon/codegen/prepare_kernel.h"
 #include "tenon/ir/graph_text.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/schedule/schedule.h"
@@ -252,7 +252,7 @@ std::string page_text(const std::string& name) {
   target.max_arguments = 64;
   target.threads = 2;
   const Kernel kernel =
-      split_root(product_kernel(1024, 1024, 1024, [](const Tensor& x) { return x; }));
+      prepare_kernel(product_kernel(1024, 1024, 1024, [](const Tensor& x) { return x; }), target);
   return to_text(choose_plan(kernel, target), kernel);
 }
 

@@ -5,11 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "tenon/base/error.h"
-#include "tenon/codegen/build_nest.h"
 #include "tenon/codegen/choose_plan.h"
 #include "tenon/codegen/codegen.h"
 #include "tenon/codegen/plan_text.h"
-#include "tenon/codegen/unit_plans.h"
+#include "tenon/codegen/prepare_kernel.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/linear_text.h"
 #include "tests/support/golden.h"
@@ -25,7 +24,7 @@ std::string after_pass(const GoldenFile& file) {
   const Target target = has_units ? unit_target() : scalar_target();
   const std::string action = has_units ? file.action.substr(kForUnits.size()) : file.action;
   if (action == "plan") {
-    const Kernel split = prepared_for_units(split_root(kernel), target);
+    const Kernel split = prepare_kernel(kernel, target);
     return to_text(choose_plan(split, target), split);
   }
   std::string text;

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "tenon/base/text.h"
-#include "tenon/codegen/build_nest.h"
 #include "tenon/codegen/choose_plan.h"
 #include "tenon/codegen/plan_text.h"
+#include "tenon/codegen/prepare_kernel.h"
 #include "tenon/ir/kernel_text.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/random_kernel.h"
@@ -20,7 +20,7 @@ TEST(PlanText, RandomPlansReadBackAsTheyWere) {
   std::mt19937_64 random(7);
   size_t num_parts = 0;
   for (uint64_t seed = 0; seed < 200; ++seed) {
-    const Kernel kernel = split_root(random_kernel(seed));
+    const Kernel kernel = prepare_kernel(random_kernel(seed), scalar_target());
     for (const Plan& plan :
          {choose_plan(kernel, vector_target()), random_plan(kernel, vector_target(), random)}) {
       const std::string text = to_text(plan, kernel);
@@ -71,7 +71,7 @@ TEST(PlanText, WrongTextIsRefusedWithItsPlace) {
 
 // Any prefix of a text, and a text with any byte replaced, is a plan or a kInvalidArgument.
 TEST(PlanText, DamagedTextIsAPlanOrRefused) {
-  const Kernel kernel = split_root(random_kernel(3));
+  const Kernel kernel = prepare_kernel(random_kernel(3), scalar_target());
   const std::string text = to_text(choose_plan(kernel, vector_target()), kernel);
   int num_refused = 0;
   const auto read = [&](const std::string& damaged) {

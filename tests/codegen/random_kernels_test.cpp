@@ -8,9 +8,9 @@
 
 #include "tenon/base/settings.h"
 #include "tenon/base/text.h"
-#include "tenon/codegen/build_nest.h"
 #include "tenon/codegen/codegen.h"
 #include "tenon/codegen/plan_text.h"
+#include "tenon/codegen/prepare_kernel.h"
 #include "tenon/ir/eval_linear.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/linear_text.h"
@@ -33,7 +33,12 @@ struct Coverage {
   int plans = 0;
   int passes = 0;
   int with_combined_orders = 0;
+  int with_merged_axes = 0;
 };
+
+size_t num_axes(const Kernel& kernel) {
+  return std::get<Comp>(kernel.body.back().node).axes.size();
+}
 
 template <typename Parse>
 void check_text(const std::string& text, const Parse& parse, std::string_view pass) {
@@ -83,11 +88,12 @@ void check_kernels(Orders orders) {
     seeds.push_back(seed);
   for (const uint64_t seed : seeds) {
     const Kernel random = random_kernel(seed);
-    const Kernel kernel = split_root(random);
-    KernelMemory memory(kernel, seed);
+    KernelMemory memory(random, seed);
     eval_kernel(random, memory.kernel_arguments());
     const std::vector<std::byte> expected = memory.outputs();
     const Target target = seed % 2 == 0 ? vector_target() : scalar_target();
+    const Kernel kernel = prepare_kernel(random, target);
+    coverage.with_merged_axes += kernel.body.size() == 1 && num_axes(kernel) < num_axes(random);
     const ManyPlans many = many_plans(kernel, target, seed, orders);
     coverage.with_combined_orders += many.has_combined_orders ? 1 : 0;
     for (const Plan& plan : many.plans) {
@@ -95,7 +101,7 @@ void check_kernels(Orders orders) {
       ASSERT_FALSE(reason) << *reason;
       const bool checks_texts = &plan == many.plans.data();
       const std::string wrong =
-          first_wrong_pass(kernel, plan, target, memory, expected, checks_texts, coverage);
+          first_wrong_pass(random, plan, target, memory, expected, checks_texts, coverage);
       ASSERT_EQ(wrong, "") << "seed " << seed << "\n" << to_text(random) << to_text(plan, kernel);
       ++coverage.plans;
     }
@@ -103,14 +109,15 @@ void check_kernels(Orders orders) {
   }
   std::printf(
       "random kernels: %splans %d, evaluations after passes %d; all combinations of the orders of "
-      "their Comps' loops in %d\n",
+      "their Comps' loops in %d; axes merged in %d\n",
       coverage.kernels.to_text().c_str(), coverage.plans, coverage.passes,
-      coverage.with_combined_orders);
+      coverage.with_combined_orders, coverage.with_merged_axes);
   for (const char* feature : {"a reduce", "a gate", "several comps", "a cast", "a division"})
     EXPECT_GE(coverage.kernels.share(feature), 30) << feature;
   for (const char* feature : {"a guard", "bits", "a shift", "a loaded index"})
     EXPECT_GE(coverage.kernels.share(feature), 10) << feature;
   EXPECT_GE(coverage.with_combined_orders * 2, kNumKernels);
+  EXPECT_GT(coverage.with_merged_axes, 0);
 }
 
 TEST(Codegen, RandomKernelsKeepTheirValueThroughEveryPass) {

@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "tenon/base/text.h"
-#include "tenon/codegen/build_nest.h"
 #include "tenon/codegen/choose_plan.h"
 #include "tenon/codegen/plan_text.h"
+#include "tenon/codegen/prepare_kernel.h"
 #include "tenon/engine/program_store.h"
 #include "tenon/schedule/schedule.h"
 #include "tests/engine/engine_support.h"
@@ -46,18 +46,18 @@ class GivenPlansTest : public EngineTest {
 TEST_F(GivenPlansTest, EachIsAProgramOfItsOwnAndComputesTheSame) {
   const ScopedSetting no_cache(Setting::kCache, "0");
   const Kernel kernel = kernel_of(sum());
-  const Kernel split = split_root(kernel);
+  const Kernel prepared = prepare_kernel(kernel, engine_device(device_).target());
   std::vector<float> expected;
   for (int i = 0; i < 1000; ++i)
     expected.push_back(static_cast<float>(2 * i));
   EXPECT_EQ(run(nullptr).first, expected);
-  const Plan chosen = choose_plan(split, engine_device(device_).target());
+  const Plan chosen = choose_plan(prepared, engine_device(device_).target());
   size_t num_others = 0;
-  for (const PlanChoice& choice : choose_plans(split, engine_device(device_).target(), 3)) {
-    const GivenPlans plans(to_text(choice.plan, split), "by hand");
+  for (const PlanChoice& choice : choose_plans(prepared, engine_device(device_).target(), 3)) {
+    const GivenPlans plans(to_text(choice.plan, prepared), "by hand");
     const auto [values, compiled] = run(&plans);
     EXPECT_EQ(values, expected);
-    EXPECT_EQ(compiled, 1) << to_text(choice.plan, split);
+    EXPECT_EQ(compiled, 1) << to_text(choice.plan, prepared);
     EXPECT_EQ(run(&plans).second, 0);  // it is known now
     num_others += choice.plan == chosen ? 0 : 1;
   }
@@ -67,21 +67,21 @@ TEST_F(GivenPlansTest, EachIsAProgramOfItsOwnAndComputesTheSame) {
 
 TEST_F(GivenPlansTest, KernelsAreNamedByNameOrFunction) {
   const Kernel kernel = kernel_of(sum());
-  const Kernel split = split_root(kernel);
+  const Kernel prepared = prepare_kernel(kernel, engine_device(device_).target());
   const Target& target = engine_device(device_).target();
-  const std::string text = to_text(simple_plan(split, target), split);
+  const std::string text = to_text(simple_plan(prepared, target), prepared);
   const GivenPlans by_name(text, "p");
-  EXPECT_EQ(by_name.plan_for(kernel, split, target), simple_plan(split, target));
+  EXPECT_EQ(by_name.plan_for(kernel, target), simple_plan(prepared, target));
   std::string renamed = text;
   renamed.replace(renamed.find(kernel.name), kernel.name.size(), kernel_symbol(kernel));
   const GivenPlans by_function("\n" + renamed, "p");
-  EXPECT_EQ(by_function.plan_for(kernel, split, target), simple_plan(split, target));
-  EXPECT_EQ(GivenPlans("plan other {\n}", "p").plan_for(kernel, split, target), std::nullopt);
+  EXPECT_EQ(by_function.plan_for(kernel, target), simple_plan(prepared, target));
+  EXPECT_EQ(GivenPlans("plan other {\n}", "p").plan_for(kernel, target), std::nullopt);
 }
 
 TEST_F(GivenPlansTest, WrongOnesAreRefusedWithTheirPlace) {
   const Kernel kernel = kernel_of(sum());
-  const Kernel split = split_root(kernel);
+  const Kernel prepared = prepare_kernel(kernel, engine_device(device_).target());
   const Target& target = engine_device(device_).target();
   const auto kInvalid = ErrorCode::kInvalidArgument;
   EXPECT_ERROR(GivenPlans("", "p.txt"), kInvalid, "p.txt", "no plan");
@@ -92,12 +92,12 @@ TEST_F(GivenPlansTest, WrongOnesAreRefusedWithTheirPlace) {
                "no kernel 'absent'", kernel_symbol(kernel));
   const auto plan_for = [&](const std::string& line) {
     return GivenPlans(concat("\nplan ", kernel.name, " {\n", line, "\n}"), "p.txt")
-        .plan_for(kernel, split, target);
+        .plan_for(kernel, target);
   };
   const std::string head = concat("0 ", kernel.buffers[0].name, " root ");
   EXPECT_ERROR(plan_for(head + "zz@seq 1"), kInvalid, "p.txt:3", "no axis 'zz'");
-  const Comp& comp = std::get<Comp>(split.body[0].node);
-  const std::string axis = split.axis_names[static_cast<size_t>(axis_id(comp.axes[0].axis))];
+  const Comp& comp = std::get<Comp>(prepared.body[0].node);
+  const std::string axis = prepared.axis_names[static_cast<size_t>(axis_id(comp.axes[0].axis))];
   EXPECT_ERROR(plan_for(head + axis + "@vec 1"), kInvalid, "p.txt:2", "does not fit",
                "vectors of 1000");
   const Node node = sum();

@@ -8,8 +8,8 @@
 
 #include "tenon/base/file.h"
 #include "tenon/base/text.h"
-#include "tenon/codegen/build_nest.h"
 #include "tenon/codegen/codegen.h"
+#include "tenon/codegen/prepare_kernel.h"
 #include "tenon/ir/linear_text.h"
 #include "tests/render/kernel_library.h"
 #include "tests/render/text_lint.h"
@@ -46,7 +46,7 @@ TEST_P(Lint, HandWrittenPrograms) {
 TEST_P(Lint, RandomKernels) {
   const Target& target = GetParam().level->target;
   for (uint64_t seed = 0; seed < 60 && !HasFailure(); ++seed) {
-    const Kernel kernel = split_root(test::random_kernel(seed));
+    const Kernel kernel = prepare_kernel(test::random_kernel(seed), target);
     std::mt19937_64 generator(seed);
     const Plan plan = test::random_plan(kernel, target, generator);
     expect_clean(lower_kernel(kernel, target, {.verify = false, .plan = plan}));

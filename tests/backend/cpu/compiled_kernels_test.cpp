@@ -16,10 +16,10 @@
 #include "tenon/backend/cpu/thread_pool.h"
 #include "tenon/base/settings.h"
 #include "tenon/base/text.h"
-#include "tenon/codegen/build_nest.h"
 #include "tenon/codegen/choose_plan.h"
 #include "tenon/codegen/codegen.h"
 #include "tenon/codegen/plan_text.h"
+#include "tenon/codegen/prepare_kernel.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/linear_text.h"
 #include "tenon/render/c.h"
@@ -157,7 +157,7 @@ void check_level(const std::string& arch, int num_kernels, bool all_plans) {
   for (uint64_t seed = first; seed < end && !::testing::Test::HasFatalFailure(); ++seed) {
     const Kernel random = random_kernel(seed);
     coverage.kernels.add(random);
-    const Kernel kernel = split_root(random);
+    const Kernel kernel = prepare_kernel(random, target);
     test::ManyPlans many = test::many_plans(kernel, target, seed,
                                             all_plans ? test::Orders::kEvery : test::Orders::kSome);
     coverage.with_combined_orders += many.has_combined_orders ? 1 : 0;
