@@ -41,7 +41,7 @@ check-all:
 	@tools/check_all.sh
 
 format:
-	@tools/install_packages.sh check
+	@tools/install_packages.sh format
 	@tools/format.sh
 
 lint:

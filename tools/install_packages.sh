@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing, through apt, as root or with sudo.
-# usage: tools/install_packages.sh GROUP...    groups: build test check bench
+# usage: tools/install_packages.sh GROUP...    groups: build test format check bench
 #   build: compile and run the `tenon` command   test: build and run the tests
-#   check: formatter, clang-tidy, ccache, for `make check-all`
+#   format: the formatter, for `make format` and CI   check: what else `make check-all` needs
 #   bench: what tenon bench compares with (CMake option TENON_BENCH)
 # Nothing to do costs one dpkg-query (10 ms). Says what it installs, and how to get what apt lacks.
 # SPDX-License-Identifier: MIT
@@ -11,7 +11,8 @@ set -euo pipefail
 build=(g++ cmake ninja-build libfmt-dev libcli11-dev nlohmann-json3-dev libxxhash-dev clang-22
   libllvm22)
 test=(python3 libgtest-dev libgmock-dev libclang-rt-22-dev llvm-22)
-check=(clang-format clang-tidy ccache qemu-user)
+format=(clang-format)
+check=("${format[@]}" clang-tidy ccache qemu-user)
 bench=(libopenblas-dev libdnnl-dev)
 
 packages=()
@@ -19,9 +20,10 @@ for group in "$@"; do
   case "$group" in
     build) packages+=("${build[@]}") ;;
     test) packages+=("${test[@]}") ;;
+    format) packages+=("${format[@]}") ;;
     check) packages+=("${check[@]}") ;;
     bench) packages+=("${bench[@]}") ;;
-    *) echo "install_packages: no group '$group'; groups are build, test, check, bench" >&2; exit 2 ;;
+    *) echo "install_packages: no group '$group'; groups are build, test, format, check, bench" >&2; exit 2 ;;
   esac
 done
 

@@ -4,16 +4,21 @@
 
 #include <atomic>
 
+#include "tenon/base/settings.h"
+
 namespace tenon {
 namespace {
 
 struct State {
-  std::atomic<bool> poison = false;
-  std::atomic<int64_t> guard_bytes = 0;
+  explicit State(const MemoryChecks& checks)
+      : poison(checks.poison_outputs), guard_bytes(checks.guard_bytes) {}
+  std::atomic<bool> poison;
+  std::atomic<int64_t> guard_bytes;
 };
 
 State& state() {
-  static State instance;  // trivially destroyed
+  // Trivially destroyed.
+  static State instance(setting_bool(Setting::kGuard) ? kAllMemoryChecks : MemoryChecks{});
   return instance;
 }
 

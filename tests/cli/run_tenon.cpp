@@ -33,6 +33,7 @@ std::vector<std::string> environment_with(std::map<std::string, std::string> var
     variables.emplace(name, text.substr(equals + 1));
   }
   variables.emplace("TENON_CACHE_DIR", cache.path());
+  variables.emplace("TENON_GUARD", "1");
   std::vector<std::string> environment;
   for (const auto& [name, value] : variables)
     environment.push_back(concat(name, "=", value));

@@ -19,7 +19,8 @@ struct TenonResult {
 };
 
 /// With the environment of the test, without DEV and TENON_DEBUG, and with `variables` on top. The
-/// compile cache is that of the test, else a folder of this process.
+/// compile cache is that of the test, else a folder of this process. Outputs are poisoned, buffers
+/// guarded.
 TenonResult run_tenon(const std::vector<std::string>& arguments,
                       const std::map<std::string, std::string>& variables = {});
 

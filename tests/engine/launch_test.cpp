@@ -24,9 +24,10 @@ using testing::EngineTest;
 class Launch : public EngineTest {};
 
 const std::vector<DType>& scalar_dtypes() {
-  static const std::vector<DType> dtypes = {DType::kBool, DType::kI8,  DType::kI16, DType::kI32,
-                                            DType::kI64,  DType::kU8,  DType::kU16, DType::kU32,
-                                            DType::kU64,  DType::kF32, DType::kF64};
+  static const std::vector<DType> dtypes = {
+      DType::kBool, DType::kI8,     DType::kI16,    DType::kI32, DType::kI64,
+      DType::kU8,   DType::kU16,    DType::kU32,    DType::kU64, DType::kF16,
+      DType::kBF16, DType::kF8E4M3, DType::kF8E5M2, DType::kF32, DType::kF64};
   return dtypes;
 }
 

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "tenon/base/text.h"
+#include "tests/support/random_graph.h"
 
 namespace tenon::testing {
 namespace {
@@ -33,7 +34,7 @@ void GraphCoverage::add(const TensorGraph& graph) {
     ++nodes_of_dtype[node.dtype()];
     dims.insert(node.shape().begin(), node.shape().end());
     int& row = movements_in_a_row[node.id()];
-    row = is_movement(node.op()) ? movements_in_a_row[node.src(0).id()] + 1 : 0;
+    row = moves_something(node) ? movements_in_a_row[node.src(0).id()] + 1 : 0;
     has_triple_movement = has_triple_movement || row >= 3;
     if (node.op() == Op::kExpand && is_broadcast_back(node)) has_broadcast_back = true;
   }

@@ -17,7 +17,7 @@ struct GraphCoverage {
   std::map<int64_t, int64_t> graphs_with_dim;
   std::vector<int64_t> node_counts;  ///< one a graph
   int64_t num_broadcast_back = 0;    ///< graphs that expand a reduction to what it reduced
-  int64_t num_triple_movement = 0;   ///< graphs with three movement ops in a row
+  int64_t num_triple_movement = 0;   ///< graphs with three ops in a row that move_something
 
   void add(const TensorGraph& graph);
   int64_t num_graphs() const { return static_cast<int64_t>(node_counts.size()); }

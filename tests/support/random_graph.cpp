@@ -416,12 +416,21 @@ class Generator {
 
   // ---- movement ----
 
+  // Drawn again where it would do nothing.
   Value movement(const Value& x) {
-    for (int attempt = 0; attempt < 6; ++attempt) {
+    for (int attempt = 0; attempt < 12; ++attempt) {
+      const int64_t total = total_;
       const auto moved = try_movement(x);
-      if (moved) return *moved;
+      if (moved && moves_something(moved->node)) return *moved;
+      total_ = total;
     }
-    return like(tensor_reshape(x.node, x.shape()), x);
+    Shape shape = x.shape();
+    if (shape.size() < 5) {
+      shape.insert(shape.begin(), 1);
+    } else {
+      shape = {num_elements(shape)};
+    }
+    return like(tensor_reshape(x.node, shape), x);
   }
 
   std::optional<Value> try_movement(const Value& x) {
@@ -759,6 +768,25 @@ std::vector<std::vector<std::byte>> random_inputs(const TensorGraph& graph, uint
     data.push_back(std::move(bytes));
   }
   return data;
+}
+
+bool moves_something(const Node& node) {
+  if (!is_movement(node.op())) return false;
+  const ShapeView from = node.src(0).shape();
+  const ShapeView to = node.shape();
+  if (!std::ranges::equal(from, to)) return true;
+  if (num_elements(to) < 2) return false;
+  if (node.op() != Op::kFlip && node.op() != Op::kPermute) return false;
+  const auto dim_of = [&](int64_t axis) { return to[static_cast<size_t>(axis)]; };
+  int64_t last = -1;
+  for (int64_t axis = 0; axis < std::ssize(to); ++axis) {
+    const int64_t attr = node.attr(static_cast<size_t>(axis));
+    if (node.op() == Op::kFlip && attr != 0 && dim_of(axis) > 1) return true;
+    if (node.op() != Op::kPermute || dim_of(attr) == 1) continue;
+    if (attr < last) return true;  // the axes longer than 1 are in another order
+    last = attr;
+  }
+  return false;
 }
 
 int64_t random_variable(const Node& variable, uint64_t seed) {

@@ -37,6 +37,10 @@ TensorGraph random_graph(uint64_t seed, const RandomGraphOptions& options = {});
 /// anything else: all values of an integer dtype, or as _real.
 std::vector<std::vector<std::byte>> random_inputs(const TensorGraph& graph, uint64_t seed);
 
+/// Whether it is a movement op whose result has another shape than its source, or other elements in
+/// other places: no flip along axes of size 1, no pad by 0, no permutation that is the identity...
+bool moves_something(const Node& node);
+
 /// Value of a variable node, inside its bounds.
 int64_t random_variable(const Node& variable, uint64_t seed);
 

@@ -2,6 +2,8 @@
 
 #include <limits>
 
+#include "tenon/base/text.h"
+#include "tenon/rules/decompose.h"
 #include "tenon/tensor/creation.h"
 #include "tests/support/expect_error.h"
 #include "tests/tensor/array_tables.h"
@@ -12,6 +14,7 @@ namespace {
 using testing::array_of;
 using testing::expect_array;
 using testing::expect_table;
+using testing::table_array;
 using testing::table_tensor;
 constexpr auto kInvalid = ErrorCode::kInvalidArgument;
 constexpr float kInf = std::numeric_limits<float>::infinity();
@@ -104,17 +107,27 @@ TEST(Arithmetic, FunctionsAreNearNumpy) {
   const Tensor p = table_tensor("p");
   expect_table(p.sqrt(), "p_sqrt");
   expect_table(p.reciprocal(), "p_reciprocal");
-  expect_table(p.rsqrt(), "p_rsqrt", 2e-7);
-  expect_table(p.exp(), "p_exp", 5e-7);
-  expect_table(p.exp2(), "p_exp2", 5e-7);
-  expect_table(p.log(), "p_log", 5e-7);
-  expect_table(p.log2(), "p_log2", 5e-7);
-  expect_table(p.log10(), "p_log10", 5e-7);
-  expect_table(p.sin(), "p_sin", 5e-7);
-  expect_table(p.cos(), "p_cos", 5e-7);
-  expect_table(p.tan(), "p_tan", 1e-6);
-  expect_table(p.tanh(), "p_tanh", 5e-7);
-  expect_table(p.sigmoid(), "p_sigmoid", 5e-7);
+  expect_table(p.rsqrt(), "p_rsqrt");
+  expect_table(p.exp(), "p_exp");
+  expect_table(p.exp2(), "p_exp2");
+  expect_table(p.log(), "p_log");
+  expect_table(p.log2(), "p_log2");
+  expect_table(p.log10(), "p_log10");
+  expect_table(p.sin(), "p_sin");
+  expect_table(p.cos(), "p_cos");
+  expect_table(p.tan(), "p_tan");
+  expect_table(p.tanh(), "p_tanh");
+  expect_table(p.sigmoid(), "p_sigmoid");
+}
+
+// What the tables allow of an op is what it declares.
+TEST(Arithmetic, TablesAllowTheDeclaredUlp) {
+  for (const Op op : {Op::kExp, Op::kExp2, Op::kLog, Op::kLog2, Op::kSin, Op::kCos, Op::kTan,
+                      Op::kTanh, Op::kSigmoid}) {
+    const std::string name = concat("ulp_", op_name(op));
+    const double bound = bounded_ulp(op);
+    EXPECT_EQ(table_array(name).bits, std::vector{std::bit_cast<uint64_t>(bound)}) << name;
+  }
 }
 
 TEST(Arithmetic, FunctionsOfIntegersAreFloat32) {

@@ -10,6 +10,7 @@
 
 #include "tenon/ir/eval_op.h"
 #include "tenon/ir/tensor_ops.h"
+#include "tests/support/tolerance.h"
 
 namespace tenon::testing {
 namespace {
@@ -47,33 +48,56 @@ bool is_nan(uint64_t bits, DType dtype) {
   return is_float(dtype) && std::isnan(float_to_double(bits, dtype));
 }
 
-void expect_elements(const OracleValue& got, const Array& expected, double rtol) {
-  ASSERT_EQ(got.bits.size(), expected.bits.size());
-  double largest = 0;
-  for (const uint64_t bits : expected.bits) {
-    const double value = std::abs(to_double(bits, expected.dtype));
-    if (std::isfinite(value)) largest = std::max(largest, value);
-  }
+std::map<std::string, Array>& tables() {
+  static auto* const instance = new std::map<std::string, Array>(read_tables());
+  return *instance;
+}
+
+/// `err` empty: the same bits.
+void expect_elements(const char* who, DType dtype, const std::vector<uint64_t>& got,
+                     const Array& expected, const std::vector<double>& err) {
+  ASSERT_EQ(got.size(), expected.bits.size());
   int num_failed = 0;
-  for (size_t i = 0; i < got.bits.size() && num_failed < 5; ++i) {
-    if (is_nan(got.bits[i], got.dtype) && is_nan(expected.bits[i], expected.dtype)) continue;
-    const double a = to_double(got.bits[i], got.dtype);
+  for (size_t i = 0; i < got.size() && num_failed < 5; ++i) {
+    if (is_nan(got[i], dtype) && is_nan(expected.bits[i], expected.dtype)) continue;
+    const double a = to_double(got[i], dtype);
     const double b = to_double(expected.bits[i], expected.dtype);
-    const bool is_equal = rtol == 0
-                              ? got.bits[i] == expected.bits[i]
-                              : a == b || std::abs(a - b) <= rtol * (std::abs(b) + 0.1 * largest);
-    EXPECT_TRUE(is_equal) << "element " << i << " is " << a << ", expected " << b;
-    num_failed += is_equal ? 0 : 1;
+    const double allowed = err.empty() ? 0 : allowed_error(dtype, err[i], b);
+    const bool is_right =
+        err.empty() ? got[i] == expected.bits[i] : a == b || std::abs(a - b) <= allowed;
+    EXPECT_TRUE(is_right) << who << ": element " << i << " is " << a << ", expected " << b
+                          << ", allowed " << allowed;
+    num_failed += is_right ? 0 : 1;
   }
+}
+
+std::vector<uint64_t> elements_of(const std::vector<std::byte>& bytes, DType dtype) {
+  const auto width = static_cast<size_t>(dtype_size_bytes(dtype));
+  std::vector<uint64_t> elements(bytes.size() / width);
+  for (size_t i = 0; i < elements.size(); ++i) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, bytes.data() + i * width, width);
+    elements[i] = canonical_bits(dtype, bits);
+  }
+  return elements;
+}
+
+void expect_values(const Tensor& tensor, const Array& expected, const std::vector<double>& err) {
+  ASSERT_EQ(tensor.shape(), expected.shape);
+  const OracleValue value = oracle_of(tensor);
+  expect_elements("oracle", value.dtype, value.bits, expected, err);
+  const std::vector<std::byte> got = tensor.to_bytes();
+  expect_elements("engine", value.dtype, elements_of(got, value.dtype), expected, err);
+  const Comparison comparison = compare(value, got);
+  EXPECT_EQ(comparison.failed, 0) << "engine and oracle: " << comparison.text;
 }
 
 }  // namespace
 
 const Array& table_array(const std::string& name) {
-  static const auto* const tables = new std::map<std::string, Array>(read_tables());
   static const Array none;
-  const auto found = tables->find(name);
-  if (found == tables->end()) {
+  const auto found = tables().find(name);
+  if (found == tables().end()) {
     ADD_FAILURE() << "no array " << name << " in tensor_tables.txt";
     return none;
   }
@@ -103,22 +127,27 @@ OracleValue oracle_of(const Tensor& tensor) {
   return oracle_of(std::vector<Tensor>{tensor})[0];
 }
 
-void expect_array(const Tensor& tensor, const Array& expected, double rtol, Run run) {
-  ASSERT_EQ(tensor.shape(), expected.shape);
-  if (rtol == 0 || !is_float(expected.dtype)) {
-    ASSERT_EQ(tensor.dtype(), expected.dtype)
-        << dtype_name(tensor.dtype()) << " " << dtype_name(expected.dtype);
-  }
-  const OracleValue value = oracle_of(tensor);
-  expect_elements(value, expected, rtol);
-  if (run == Run::kOracle) return;
-  const Comparison comparison = compare(value, tensor.to_bytes());
-  EXPECT_EQ(comparison.failed, 0) << "engine: " << comparison.text;
+void expect_array(const Tensor& tensor, const Array& expected) {
+  ASSERT_EQ(tensor.dtype(), expected.dtype)
+      << dtype_name(tensor.dtype()) << " " << dtype_name(expected.dtype);
+  expect_values(tensor, expected, {});
 }
 
-void expect_table(const Tensor& tensor, const std::string& name, double rtol) {
+void expect_near(const Tensor& tensor, const Array& expected, const std::vector<double>& err) {
+  ASSERT_TRUE(is_float(tensor.dtype())) << dtype_name(tensor.dtype());
+  ASSERT_EQ(err.size(), expected.bits.size());
+  if (!err.empty()) expect_values(tensor, expected, err);
+}
+
+void expect_table(const Tensor& tensor, const std::string& name) {
   SCOPED_TRACE(name);
-  expect_array(tensor, table_array(name), rtol);
+  const Array& expected = table_array(name);
+  const auto found = tables().find(name + "_err");
+  if (found == tables().end()) return expect_array(tensor, expected);
+  std::vector<double> err;
+  for (const uint64_t bits : found->second.bits)
+    err.push_back(std::bit_cast<double>(bits));
+  expect_near(tensor, expected, err);
 }
 
 }  // namespace tenon::testing

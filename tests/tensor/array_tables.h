@@ -48,15 +48,15 @@ Array array_of(const Shape& shape, std::initializer_list<T> values) {
 OracleValue oracle_of(const Tensor& tensor);
 std::vector<OracleValue> oracle_of(const std::vector<Tensor>& tensors);
 
-/// Where the values come from: some tests have too many graphs to compile each.
-enum class Run { kOracle, kOracleAndEngine };
+/// Dtype, shape and the bits of every element (NaN equals NaN), of the oracle and of the engine.
+void expect_array(const Tensor& tensor, const Array& expected);
 
-/// Dtype, shape and every element: bits (NaN equals NaN) if `rtol` is 0, else |got - expected| <=
-/// rtol * (|expected| + 0.1 * largest |expected|), since terms of a sum may cancel. With an rtol
-/// `expected` may be float64 for any float dtype. The engine's values must be the oracle's within
-/// its radius.
-void expect_array(const Tensor& tensor, const Array& expected, double rtol = 0,
-                  Run run = Run::kOracleAndEngine);
-void expect_table(const Tensor& tensor, const std::string& name, double rtol = 0);
+/// Elements of a float tensor within allowed_error(err) of `expected`, which may be float64 for any
+/// float dtype, by the oracle and by the engine; the engine's within the oracle's radius too. `err`
+/// has an entry for each element.
+void expect_near(const Tensor& tensor, const Array& expected, const std::vector<double>& err);
+
+/// By the table `name`: near if there is `name`_err, else the bits.
+void expect_table(const Tensor& tensor, const std::string& name);
 
 }  // namespace tenon::testing

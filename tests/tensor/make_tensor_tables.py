@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # Writes tensor_tables.txt: named arrays, inputs and NumPy's results for the tests of tensor/. One
-# line an array: name, dtype, shape ("-" for 0-d), then the bits of each element in hex.
+# line an array: name, dtype, shape ("-" for 0-d), then the bits of each element in hex. A result
+# that is not exact is float64 and followed by NAME_err, how far others may be from it.
 #   python3 tests/tensor/make_tensor_tables.py > tests/tensor/tensor_tables.txt
 # SPDX-License-Identifier: MIT
 import warnings
@@ -23,6 +24,23 @@ def put(name, array):
     return array
 
 
+# NAME_err is what tests/support/tolerance.h takes: for all roundings on the way, the size of what
+# is rounded times how much the result moves with it. n terms added in any order, each within a * u
+# of its size: (n - 1 + a) * sum of sizes. For products, quotients and roots it is a count of
+# roundings times |exact|; a root halves what was before it. An op of b ulp counts 2 * b, as an ulp
+# is at most 2 * u of the value.
+ULP = {"exp": 1.5, "exp2": 1.5, "log": 1.5, "log2": 1.5, "sin": 2.0, "cos": 2.0, "tan": 4.0,
+       "tanh": 3.0, "sigmoid": 3.0}  # as rules/decompose.h declares; a test compares them
+
+
+def near(name, exact, err):
+    put(name, np.asarray(exact, np.float64))
+    put(name + "_err", np.broadcast_to(np.asarray(err, np.float64), np.shape(exact)))
+
+
+for op, bound in ULP.items():
+    put("ulp_" + op, np.float64(bound))
+
 rng = np.random.default_rng(20240611)
 
 
@@ -34,15 +52,35 @@ def ints(shape, dtype, lo, hi):
     return rng.integers(lo, hi, shape).astype(dtype)
 
 
+# Of the terms' squares: 3 (difference, square), terms - 1 (sum), 1 (division). An error d of the
+# mean adds d**2, since deviations from the mean sum to 0: for these tables less than one rounding.
+def var_roundings(terms):
+    return terms + 4
+
+
+def std_roundings(terms):
+    return var_roundings(terms) / 2 + 1
+
+
+def var_err(wide, axis):
+    terms = wide.size // np.max(wide, axis=axis).size
+    mean_err = terms * np.abs(wide).mean(axis=axis) * 2.0**-24
+    assert np.all(mean_err**2 < np.var(wide, axis=axis) * 2.0**-24)
+    return var_roundings(terms) * np.var(wide, axis=axis)
+
+
 # Reductions.
 x = put("x", floats((3, 4, 5)))
 for name, axis in [("all", None), ("0", 0), ("m1", -1), ("02", (0, 2))]:
     wide = x.astype(np.float64)
-    put(f"sum_{name}", np.sum(wide, axis=axis))
-    put(f"prod_{name}", np.prod(wide, axis=axis))
-    put(f"mean_{name}", np.mean(wide, axis=axis))
-    put(f"var_{name}", np.var(wide, axis=axis))
-    put(f"std1_{name}", np.std(wide, axis=axis, ddof=1))
+    size = np.abs(wide)
+    terms = x.size // np.max(x, axis=axis).size
+    near(f"sum_{name}", np.sum(wide, axis=axis), (terms - 1) * size.sum(axis=axis))
+    near(f"prod_{name}", np.prod(wide, axis=axis), (terms - 1) * size.prod(axis=axis))
+    near(f"mean_{name}", np.mean(wide, axis=axis), terms * size.mean(axis=axis))
+    near(f"var_{name}", np.var(wide, axis=axis), var_err(wide, axis))
+    near(f"std1_{name}", np.std(wide, axis=axis, ddof=1),
+         std_roundings(terms) * np.std(wide, axis=axis, ddof=1))
     put(f"max_{name}", np.max(x, axis=axis))
     put(f"min_{name}", np.min(x, axis=axis))
 special = put("special", np.array([[0.0, -0.0, 1.5, -2.5], [np.nan, 1, np.inf, np.nan],
@@ -65,16 +103,21 @@ for dtype, lo, hi in [(np.int8, -128, 128), (np.uint8, 0, 256), (np.int16, -3000
     put(f"ints_{i.dtype.name}_prod", i.prod(axis=0))
     put(f"ints_{i.dtype.name}_max", i.max(axis=1))
     put(f"ints_{i.dtype.name}_argmin", i.argmin(axis=0))
-    put(f"ints_{i.dtype.name}_mean", i.mean(axis=1))
+    is_rounded = i.dtype.itemsize > 2  # each of the terms
+    near(f"ints_{i.dtype.name}_mean", i.mean(axis=1),
+         (i.shape[1] + is_rounded) * np.abs(i.astype(np.float64)).mean(axis=1))
 flags = put("flags", rng.integers(0, 2, (5, 3)).astype(bool))
 put("flags_sum", flags.sum(axis=0))
 put("flags_argmax", flags.argmax(axis=0))
 half = put("half", floats((4, 300), np.float16, 60.0))
-put("half_sum", half.astype(np.float64).sum(axis=1))
-put("half_mean", half.astype(np.float64).mean(axis=1))
-put("half_var", half.astype(np.float64).var(axis=1))
-put("x_cumsum", np.cumsum(x.astype(np.float64), axis=1))
-put("half_cumsum", np.cumsum(half.astype(np.float64), axis=-1))
+wide_half = half.astype(np.float64)
+near("half_sum", wide_half.sum(axis=1), 299 * np.abs(wide_half).sum(axis=1))
+near("half_mean", wide_half.mean(axis=1), 300 * np.abs(wide_half).mean(axis=1))
+near("half_var", wide_half.var(axis=1), var_err(wide_half, 1))
+x_sizes = np.cumsum(np.abs(x.astype(np.float64)), axis=1)
+near("x_cumsum", np.cumsum(x.astype(np.float64), axis=1), np.arange(4).reshape(4, 1) * x_sizes)
+near("half_cumsum", np.cumsum(wide_half, axis=-1),
+     np.arange(300) * np.cumsum(np.abs(wide_half), axis=-1))
 for name in ("ints_int8", "ints_uint8", "flags"):
     put(name + "_cumsum", np.cumsum(arrays[name]))
 
@@ -122,11 +165,13 @@ put("y_relu", np.array([0, 0, 0, 0, 0.5, 1.5, 2.5, 1e9, np.inf, np.nan], np.floa
 p = put("p", np.abs(floats((40,), scale=4.0)) + np.float32(0.01))
 wide = p.astype(np.float64)
 put("p_sqrt", np.sqrt(p))
-put("p_rsqrt", 1 / np.sqrt(wide))
+near("p_rsqrt", 1 / np.sqrt(wide), 2 / np.sqrt(wide))
 put("p_reciprocal", np.float32(1) / p)
-for f in ("exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh"):
-    put(f"p_{f}", getattr(np, f)(wide))
-put("p_sigmoid", 1 / (1 + np.exp(-wide)))
+for f in ("exp", "exp2", "log", "log2", "sin", "cos", "tan", "tanh"):
+    exact = getattr(np, f)(wide)
+    near(f"p_{f}", exact, 2 * ULP[f] * np.abs(exact))
+near("p_log10", np.log10(wide), (2 * ULP["log2"] + 2) * np.abs(np.log10(wide)))  # log2 * a constant
+near("p_sigmoid", 1 / (1 + np.exp(-wide)), 2 * ULP["sigmoid"] / (1 + np.exp(-wide)))
 
 # Products.
 m = put("m", floats((2, 3, 4), scale=1.0))
@@ -134,17 +179,26 @@ n = put("n", floats((5, 1, 4, 3), scale=1.0))
 v = put("v", floats((4,), scale=1.0))
 w = put("w", floats((3,), scale=1.0))
 d = np.float64
-put("m_n", m.astype(d) @ n.astype(d))
-put("m_v", m.astype(d) @ v.astype(d))
-put("w_m", w.astype(d) @ m.astype(d))
-put("v_v", v.astype(d) @ v.astype(d))
+
+
+# The terms are rounded products: as many roundings as terms.
+def near_product(name, left, right):
+    terms = left.shape[-1]
+    near(name, left.astype(d) @ right.astype(d),
+         terms * (np.abs(left.astype(d)) @ np.abs(right.astype(d))))
+
+
+near_product("m_n", m, n)
+near_product("m_v", m, v)
+near_product("w_m", w, m)
+near_product("v_v", v, v)
 mi = put("mi", ints((3, 70), np.int8, -128, 128))
 ni = put("ni", ints((70, 2), np.int8, -128, 128))
 put("mi_ni", mi @ ni)
 put("mi_ni_i32", mi.astype(np.int32) @ ni.astype(np.int32))
 mh = put("mh", floats((3, 200), np.float16, 4.0))
 nh = put("nh", floats((200, 2), np.float16, 4.0))
-put("mh_nh", mh.astype(d) @ nh.astype(d))
+near_product("mh_nh", mh, nh)
 
 # Network compositions.
 def softmax(x, axis):
@@ -152,18 +206,57 @@ def softmax(x, axis):
     return e / e.sum(axis=axis, keepdims=True)
 
 
+# x - max rounds |x - max|, which exp makes relative; of a sum of exps that is their weighted mean.
+def shifted_sizes(x, axis):
+    sizes = np.abs(x - x.max(axis=axis, keepdims=True))
+    return sizes, (softmax(x, axis) * sizes).sum(axis=axis, keepdims=True)
+
+
+def softmax_err(x, axis):
+    sizes, mean_size = shifted_sizes(x, axis)
+    terms = x.shape[axis]
+    # Two exps, the sum, its reciprocal, the product.
+    return (sizes + mean_size + 4 * ULP["exp"] + terms - 1 + 2) * softmax(x, axis)
+
+
+# Of log(sum(exp(x - max))): the relative error of the sum, and that of log.
+def log_err(x, axis, terms):
+    sizes, mean_size = shifted_sizes(x, axis)
+    log = np.log(np.exp(-sizes).sum(axis=axis, keepdims=True))
+    return mean_size + 2 * ULP["exp"] + terms - 1 + 2 * ULP["log"] * log
+
+
 wide = x.astype(d)
-put("x_softmax", softmax(wide, -1))
-put("x_softmax_0", softmax(wide, 0))
-put("x_log_softmax", np.log(softmax(wide, 1)))
-put("x_logsumexp", np.log(np.exp(wide).sum(axis=(0, 2))))
+near("x_softmax", softmax(wide, -1), softmax_err(wide, -1))
+near("x_softmax_0", softmax(wide, 0), softmax_err(wide, 0))
+exact = np.log(softmax(wide, 1))
+near("x_log_softmax", exact,
+     shifted_sizes(wide, 1)[0] + log_err(wide, 1, 4) + np.abs(exact))  # the last: the difference
+exact = np.log(np.exp(wide).sum(axis=(0, 2)))
+rows = wide.transpose(1, 0, 2).reshape(4, 15)
+near("x_logsumexp", exact, log_err(rows, 1, 15)[:, 0] + np.abs(exact))
 g = put("g", floats((5,)))
 h = put("h", floats((5,)))
-put("x_layernorm", (wide - wide.mean(-1, keepdims=True))
-    / np.sqrt(wide.var(-1, keepdims=True) + 1e-5) * g.astype(d) + h.astype(d))
-put("x_layernorm2", (wide - wide.mean((1, 2), keepdims=True))
-    / np.sqrt(wide.var((1, 2), keepdims=True) + 1e-3))
-put("x_rmsnorm", wide / np.sqrt((wide**2).mean(-1, keepdims=True) + 1e-5) * g.astype(d))
+
+
+# (x - mean) / sqrt(var + eps). The mean is off by `terms` roundings of mean(|x|); those of
+# var + eps (eps is rounded and added) are halved by the root; difference, root, reciprocal,
+# product: four.
+def layernorm(x, axis, eps):
+    terms = x.size // x.mean(axis).size
+    scale = 1 / np.sqrt(x.var(axis, keepdims=True) + eps)
+    y = (x - x.mean(axis, keepdims=True)) * scale
+    mean_err = terms * np.abs(x).mean(axis, keepdims=True)
+    return y, mean_err * scale + ((var_roundings(terms) + 2) / 2 + 4) * np.abs(y)
+
+
+y, err = layernorm(wide, -1, 1e-5)
+exact = y * g.astype(d) + h.astype(d)
+near("x_layernorm", exact, err * np.abs(g) + np.abs(y * g) + np.abs(exact))
+near("x_layernorm2", *layernorm(wide, (1, 2), 1e-3))
+exact = wide / np.sqrt((wide**2).mean(-1, keepdims=True) + 1e-5) * g.astype(d)
+# Square, sum, division, eps twice: 5 - 1 + 4, halved by the root; root, reciprocal, two products.
+near("x_rmsnorm", exact, ((5 + 3) / 2 + 4) * np.abs(exact))
 
 
 def conv2d(x, w, stride, pad, dilation, groups):
@@ -224,9 +317,17 @@ put("pool_max", pool(image, (2, 3), (2, 3), [(0, 0), (0, 0)], (1, 1), False, "ma
     .astype(np.float32))
 put("pool_max_full", pool(image, (3, 2), (2, 2), [(1, 2), (0, 1)], (1, 2), True, "max")
     .astype(np.float32))
-put("pool_avg", pool(image, (2, 2), (2, 2), [(0, 0), (0, 0)], (1, 1), False, "mean"))
-put("pool_avg_full", pool(image, (3, 2), (2, 2), [(1, 2), (0, 1)], (1, 1), True, "mean"))
-put("pool_avg_pad", pool(image, (3, 2), (2, 2), [(1, 2), (0, 1)], (1, 1), True, "mean_pad"))
+
+
+# Sums of integers, exact; one division, or a reciprocal and a product.
+def near_average(name, exact):
+    near(name, exact, 2 * np.abs(exact))
+
+
+near_average("pool_avg", pool(image, (2, 2), (2, 2), [(0, 0), (0, 0)], (1, 1), False, "mean"))
+near_average("pool_avg_full", pool(image, (3, 2), (2, 2), [(1, 2), (0, 1)], (1, 1), True, "mean"))
+near_average("pool_avg_pad", pool(image, (3, 2), (2, 2), [(1, 2), (0, 1)], (1, 1), True,
+                                  "mean_pad"))
 
 # Creation.
 put("arange_int", np.arange(3, 20, 4))

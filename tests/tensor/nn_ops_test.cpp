@@ -4,7 +4,10 @@
 #include "tenon/tensor/nn_ops.h"
 
 #include <limits>
+#include <numbers>
 
+#include "tenon/ir/eval_op.h"
+#include "tenon/rules/decompose.h"
 #include "tenon/tensor/creation.h"
 #include "tests/support/expect_error.h"
 #include "tests/tensor/array_tables.h"
@@ -12,19 +15,21 @@
 namespace tenon {
 namespace {
 
+using testing::Array;
 using testing::array_of;
 using testing::expect_array;
+using testing::expect_near;
 using testing::expect_table;
 using testing::table_tensor;
 constexpr auto kInvalid = ErrorCode::kInvalidArgument;
-constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr double kInf = std::numeric_limits<double>::infinity();
 
 TEST(Softmax, AsNumpy) {
   const Tensor x = table_tensor("x");
-  expect_table(softmax(x), "x_softmax", 1e-6);
-  expect_table(softmax(x, 0), "x_softmax_0", 1e-6);
-  expect_table(log_softmax(x, 1), "x_log_softmax", 2e-6);
-  expect_table(logsumexp(x, {0, 2}), "x_logsumexp", 1e-6);
+  expect_table(softmax(x), "x_softmax");
+  expect_table(softmax(x, 0), "x_softmax_0");
+  expect_table(log_softmax(x, 1), "x_log_softmax");
+  expect_table(logsumexp(x, {0, 2}), "x_logsumexp");
   EXPECT_EQ(logsumexp(x, {0, 2}, true).shape(), (Shape{1, 4, 1}));
   EXPECT_EQ(logsumexp(x).shape(), Shape{});
   EXPECT_EQ(softmax(x.astype(DType::kF16)).dtype(), DType::kF16);
@@ -33,21 +38,29 @@ TEST(Softmax, AsNumpy) {
 }
 
 TEST(Softmax, InfinitiesHaveWeightZero) {
-  const Tensor x({{0.0F, -kInf, -kInf}, {1.0F, 1.0F, -kInf}});
-  expect_array(softmax(x), array_of({2, 3}, {1.0F, 0.0F, 0.0F, 0.5F, 0.5F, 0.0F}), 1e-6);
-  expect_array(log_softmax(x),
-               array_of({2, 3}, {0.0F, -kInf, -kInf, -0.69314718F, -0.69314718F, -kInf}), 1e-6);
-  const Tensor a({{-kInf, -kInf}, {kInf, 0.0F}, {1000.0F, 1000.0F}});
-  expect_array(logsumexp(a, 1), array_of({3}, {-kInf, kInf, 1000.6931472F}), 1e-6);
+  const Tensor x = Tensor({{0.0, -kInf, -kInf}, {1.0, 1.0, -kInf}}).astype(DType::kF32);
+  const double exp_err = 2 * bounded_ulp(Op::kExp);
+  const double log_err = 2 * bounded_ulp(Op::kLog);
+  const double ln2 = std::numbers::ln2;
+  // Two exps of 0, a sum of what is not 0, reciprocal, product: of 0.5, and of 1 without a sum.
+  const double half = 0.5 * (2 * exp_err + 3);
+  expect_near(softmax(x), array_of({2, 3}, {1.0, 0.0, 0.0, 0.5, 0.5, 0.0}),
+              {2 * half, 0, 0, half, half, 0});
+  // An error of the sum moves the log as it is, those of log and of the difference by ln 2.
+  const double log_of_2 = exp_err + 1 + (log_err + 1) * ln2;
+  expect_near(log_softmax(x), array_of({2, 3}, {0.0, -kInf, -kInf, -ln2, -ln2, -kInf}),
+              {exp_err, 0, 0, log_of_2, log_of_2, 0});
+  const Tensor a = Tensor({{-kInf, -kInf}, {kInf, 0.0}, {1000.0, 1000.0}}).astype(DType::kF32);
+  expect_near(logsumexp(a, 1), array_of({3}, {-kInf, kInf, 1000 + ln2}), {0, 0, 1000 + log_of_2});
 }
 
 TEST(Norm, AsNumpy) {
   const Tensor x = table_tensor("x");
   const Tensor g = table_tensor("g");
   const Tensor h = table_tensor("h");
-  expect_table(layernorm(x, {.weight = g, .bias = h}), "x_layernorm", 3e-6);
-  expect_table(layernorm(x, {.eps = 1e-3, .num_axes = 2}), "x_layernorm2", 3e-6);
-  expect_table(rmsnorm(x, {.weight = g}), "x_rmsnorm", 3e-6);
+  expect_table(layernorm(x, {.weight = g, .bias = h}), "x_layernorm");
+  expect_table(layernorm(x, {.eps = 1e-3, .num_axes = 2}), "x_layernorm2");
+  expect_table(rmsnorm(x, {.weight = g}), "x_rmsnorm");
   EXPECT_ERROR(layernorm(x, {.weight = zeros({4})}), kInvalid, "(4)", "(5)");
   EXPECT_ERROR(layernorm(x, {.num_axes = 4}), kInvalid, "layernorm", "(3,4,5)");
   EXPECT_ERROR(rmsnorm(x, {.bias = h}), kInvalid, "rmsnorm", "bias");
@@ -77,11 +90,26 @@ TEST(Conv2d, AsLoops) {
 }
 
 TEST(Conv2d, NarrowFloatsComputeInFloat32) {
-  // 64 * 64 products of 1: f16 sums would stop at 2048.
+  // Sums of 64 * 64 products that f32 holds exactly: near 16,000, where f16 has steps of 8.
+  std::vector<double> image;
+  for (int64_t i = 0; i < 64 * 9 * 8; ++i)
+    image.push_back(static_cast<double>(37 * i % 31) / 8);
+  std::vector<double> weights;
+  for (int64_t i = 0; i < 2 * 64 * 64; ++i)
+    weights.push_back(static_cast<double>(11 * i % 5));
+  Array expected{DType::kF16, {1, 2, 2, 1}, {}};
+  for (size_t channel = 0; channel < 2; ++channel) {
+    for (size_t row = 0; row < 2; ++row) {
+      double sum = 0;
+      for (size_t i = 0; i < 64 * 64; ++i)
+        sum += image[i / 64 * 72 + 8 * row + i % 64] * weights[channel * 64 * 64 + i];
+      expected.bits.push_back(double_to_float(sum, DType::kF16));
+    }
+  }
   const TensorOptions f16{.dtype = DType::kF16, .device = nullptr};
-  const Tensor out = conv2d(ones({1, 64, 8, 8}, f16), ones({1, 64, 8, 8}, f16));
-  EXPECT_EQ(out.dtype(), DType::kF16);
-  EXPECT_EQ(out.astype(DType::kF32).item<float>(), 4096);
+  expect_array(conv2d(Tensor::from_data(image, {1, 64, 9, 8}, f16),
+                      Tensor::from_data(weights, {2, 64, 8, 8}, f16)),
+               expected);
 }
 
 TEST(Conv2d, ErrorsNameBothShapes) {
@@ -104,11 +132,11 @@ TEST(Pool2d, AsLoops) {
   const Pool2dOptions full_options{
       .stride = Pair{2, 2}, .padding = {{{1, 2}, {0, 1}}}, .dilation = {1, 2}, .ceil_mode = true};
   expect_table(max_pool2d(image, {3, 2}, full_options), "pool_max_full");
-  expect_table(avg_pool2d(image, {2, 2}), "pool_avg", 1e-6);
+  expect_table(avg_pool2d(image, {2, 2}), "pool_avg");
   Pool2dOptions average{.stride = Pair{2, 2}, .padding = {{{1, 2}, {0, 1}}}, .ceil_mode = true};
-  expect_table(avg_pool2d(image, {3, 2}, average), "pool_avg_full", 1e-6);
+  expect_table(avg_pool2d(image, {3, 2}, average), "pool_avg_full");
   average.count_include_pad = true;
-  expect_table(avg_pool2d(image, {3, 2}, average), "pool_avg_pad", 1e-6);
+  expect_table(avg_pool2d(image, {3, 2}, average), "pool_avg_pad");
 }
 
 TEST(Pool2d, CeilModeStartsNoWindowInThePaddingBehind) {

@@ -74,8 +74,9 @@ int64_t product_of(const Tensor& x, const Sizes& axes) {
   return product;
 }
 
-// Sums of squares, absolute values...: what the specification writes as several operators is
-// computed wide and rounded once, as compositions of the API are.
+// What the specification writes as several operators of which one that is not the last rounds (a
+// square, a sum before log) is computed wide and rounded once, as compositions of the API are. All
+// else is given to the API in the dtype of the case.
 Tensor widened(const Tensor& x) {
   return x.dtype() == DType::kF16 ? x.astype(DType::kF32) : x;
 }
@@ -89,7 +90,7 @@ Built reduce(const Call& call, Reduces reduces) {
   const ReduceOptions options{
       .keepdims = call.find<bool>("keepDimensions").value_or(false),
       .dtype = is_float(x.dtype()) ? std::nullopt : std::optional(x.dtype())};
-  return {.tensor = reduces(widened(x), axes ? Axes(*axes) : kAllAxes, options).astype(x.dtype()),
+  return {.tensor = reduces(x, axes ? Axes(*axes) : kAllAxes, options).astype(x.dtype()),
           .length = axes ? product_of(x, *axes) : x.size()};
 }
 
@@ -225,15 +226,15 @@ const std::map<std::string, Builder>& builders() {
       {"matmul", build_matmul},
       {"maxPool2d", build_max_pool2d},
       {"reduceL1", reducing([](T x, A a, O o) { return x.abs().sum(a, o); })},
-      {"reduceL2", reducing([](T x, A a, O o) { return x.square().sum(a, o).sqrt(); })},
-      {"reduceLogSum", reducing([](T x, A a, O o) { return x.sum(a, o).log(); })},
+      {"reduceL2", reducing([](T x, A a, O o) { return widened(x).square().sum(a, o).sqrt(); })},
+      {"reduceLogSum", reducing([](T x, A a, O o) { return widened(x).sum(a, o).log(); })},
       {"reduceLogSumExp", reducing([](T x, A a, O o) { return logsumexp(x, a, o.keepdims); })},
       {"reduceMax", reducing([](T x, A a, O o) { return x.max(a, o); })},
       {"reduceMean", reducing([](T x, A a, O o) { return x.mean(a, o); })},
       {"reduceMin", reducing([](T x, A a, O o) { return x.min(a, o); })},
       {"reduceProduct", reducing([](T x, A a, O o) { return x.prod(a, o); })},
       {"reduceSum", reducing([](T x, A a, O o) { return x.sum(a, o); })},
-      {"reduceSumSquare", reducing([](T x, A a, O o) { return x.square().sum(a, o); })},
+      {"reduceSumSquare", reducing([](T x, A a, O o) { return widened(x).square().sum(a, o); })},
       {"softmax", build_softmax},
   };
   return kTable;

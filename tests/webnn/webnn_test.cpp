@@ -11,7 +11,6 @@
 #include "tenon/base/error.h"
 #include "tenon/base/file.h"
 #include "tenon/base/text.h"
-#include "tenon/engine/memory_checks.h"
 #include "tests/webnn/webnn_build.h"
 
 namespace tenon::webnn {
@@ -120,7 +119,6 @@ void add_result(const Case& item, std::vector<Result>& results, Counts& counts) 
 }
 
 Counts run(const std::vector<Case>& cases) {
-  const ScopedMemoryChecks checks;
   Counts counts;
   std::vector<Result> results;
   for (const Case& item : cases)
