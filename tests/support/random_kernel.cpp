@@ -37,16 +37,22 @@ double limit_of(DType dtype) {
 
 class Generator {
  public:
-  explicit Generator(uint64_t seed) : random_(seed * 0x9e3779b97f4a7c15U + 1) {}
+  explicit Generator(uint64_t seed)
+      : random_(seed * 0x9e3779b97f4a7c15U + 1), has_long_axis_(seed % 5 == 4) {}
 
   Kernel run() {
     kernel_.name = "random";
     const bool is_small = below(2) == 0;
-    const size_t rank = 1 + below(is_small ? 2 : 3);
-    // Rank 3 stays small: a plan may compute a producer once for each group.
+    const size_t rank = 1 + below(is_small || has_long_axis_ ? 2 : 3);
+    // Rank 3 stays small, and so does what lies beside a long axis: a plan may compute a producer
+    // once for each group.
     for (size_t i = 0; i < rank; ++i)
-      out_dims_.push_back(rank < 3 ? extent() : 2 + extent() % 3);
-    if (rank > 1 && below(8) == 0) out_dims_[below(rank)] = 1;
+      out_dims_.push_back(rank < 3 && !has_long_axis_ ? extent() : 2 + extent() % 3);
+    if (rank > 1 && below(8) == 0) out_dims_[has_long_axis_ ? 0 : below(rank)] = 1;
+    if (has_long_axis_) {
+      is_long_axis_red_ = below(3) == 0;
+      if (!is_long_axis_red_) out_dims_.back() = long_extent();
+    }
     main_dtype_ = any_dtype();
     BufferDecl out{.name = "b0", .dtype = any_dtype(), .dims = out_dims_};
     out.access = BufferAccess::kOut;
@@ -74,6 +80,8 @@ class Generator {
   }
 
   int64_t extent() { return pick<int64_t>({2, 3, 5, 7, 8, 11, 13}); }
+  // Vectors of 16 lanes and a tail.
+  int64_t long_extent() { return pick<int64_t>({17, 33, 100}); }
 
   // A kernel is mostly of one dtype.
   DType any_dtype() {
@@ -94,6 +102,7 @@ class Generator {
     const size_t rank = 1 + below(3);
     for (size_t i = 0; i < rank; ++i)
       dims.push_back(extent());
+    if (has_long_axis_ && below(2) == 0) dims.back() = long_extent();
     const DType dtype = any_dtype();
     const bool is_wide = !is_float(dtype) && below(3) == 0;
     BufferDecl decl{
@@ -148,10 +157,11 @@ class Generator {
 
   // Red axes, their operator and guard, and what is combined; the result's bound.
   Value add_reduction(Comp& comp, DType dtype, bool reads_tmps) {
-    const size_t num_red = 1 + below(2);
+    const size_t num_red = 1 + (has_long_axis_ ? 0 : below(2));
     int64_t count = 1;
     for (size_t i = 0; i < num_red; ++i) {
-      red_axes_.push_back(new_axis(2 + extent() % 5, AxisKind::kRed, comp.axes));
+      const int64_t size = has_long_axis_ && is_long_axis_red_ ? long_extent() : 2 + extent() % 5;
+      red_axes_.push_back(new_axis(size, AxisKind::kRed, comp.axes));
       count *= axis_extent(red_axes_.back());
     }
     if (below(2) == 0) std::shuffle(comp.axes.begin(), comp.axes.end(), random_);
@@ -288,8 +298,9 @@ class Generator {
     if (below(8) == 0) return constant(dtype);
     if (below(8) == 0) {
       const Node index = below(2) == 0 ? any_axis() : any_index(any_axis());
-      const double bound = is_unsigned_int(dtype) ? limit_of(dtype) : 64;
-      if (dtype != DType::kBool) return {make_cast(index, dtype), bound};
+      const double bound = is_unsigned_int(dtype) ? limit_of(dtype) : has_long_axis_ ? 512 : 64;
+      const bool is_exact = !is_float(dtype) || bound <= limit_of(dtype);
+      if (dtype != DType::kBool && is_exact) return {make_cast(index, dtype), bound};
     }
     for (size_t attempt = 0; attempt < 3; ++attempt) {
       const size_t number = below(inputs_.size());
@@ -336,6 +347,7 @@ class Generator {
 
   // Of any sign.
   Node any_index(const Node& axis) {
+    if (has_long_axis_ && below(2) == 0) return axis;
     const Node step = idx_const(1 + small(4));
     switch (below(7)) {
       case 0: return make_expr(Op::kAdd, make_expr(Op::kMul, axis, idx_const(2)), any_axis());
@@ -386,6 +398,8 @@ class Generator {
   }
 
   std::mt19937_64 random_;
+  const bool has_long_axis_;
+  bool is_long_axis_red_ = false;
   Kernel kernel_;
   DType main_dtype_ = DType::kF32;
   Shape out_dims_;
@@ -415,9 +429,17 @@ Kernel random_kernel(uint64_t seed) {
   return Generator(seed).run();
 }
 
+bool has_long_axis(const Kernel& kernel) {
+  return std::ranges::any_of(kernel.body, [](const Stmt& stmt) {
+    const auto is_long = [](const AxisUse& use) { return axis_extent(use.axis) > 16; };
+    return std::ranges::any_of(std::get<Comp>(stmt.node).axes, is_long);
+  });
+}
+
 void KernelTally::add(const Kernel& kernel) {
   std::set<std::string> features;
   if (kernel.body.size() > 1) features.insert("several comps");
+  if (has_long_axis(kernel)) features.insert("a long axis");
   for (const BufferDecl& buffer : kernel.buffers)
     features.insert(std::string(dtype_name(buffer.dtype)));
   for (const Stmt& stmt : kernel.body) {

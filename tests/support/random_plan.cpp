@@ -233,7 +233,8 @@ class PlanGenerator {
         return !range.is_bound || range.length % step == 0;
       };
       int64_t step = 1;
-      const int64_t lanes = int64_t{2} << below(2);
+      const bool is_long = axis_extent(comp.axes[i].axis) > 16;
+      const int64_t lanes = int64_t{2} << below(is_long ? 4 : 2);
       if (vec.empty() && target_.max_vector_bytes > 0 && below(3) == 0 && divides(lanes)) {
         vec.push_back({axis, Role::kVec, 1});
         step = lanes;

@@ -56,6 +56,7 @@ struct Coverage {
   int programs = 0;
   int launches = 0;
   int with_several_groups = 0;
+  int with_full_vectors = 0;
   int with_combined_orders = 0;
 };
 
@@ -69,6 +70,11 @@ Case make_case(const Kernel& kernel, const Plan& plan, uint64_t seed, size_t num
     groups *= extent;
   ++coverage.programs;
   coverage.with_several_groups += groups > 1 ? 1 : 0;
+  const auto fills_vector = [&](const LinearValue& value) {
+    const int64_t bytes = value.type.lanes * dtype_size_bytes(value.type.dtype);
+    return value.type.lanes > 1 && bytes >= target.max_vector_bytes;
+  };
+  coverage.with_full_vectors += std::ranges::any_of(result.program.values, fills_vector) ? 1 : 0;
   return result;
 }
 
@@ -161,9 +167,12 @@ void check_level(const std::string& arch, int num_kernels, bool all_plans) {
     test::ManyPlans many = test::many_plans(kernel, target, seed,
                                             all_plans ? test::Orders::kEvery : test::Orders::kSome);
     coverage.with_combined_orders += many.has_combined_orders ? 1 : 0;
-    // The last ones are random: with groups and splits.
-    if (!all_plans)
+    // The last ones are random: with groups and splits. The first one has the widest vectors.
+    if (!all_plans) {
+      const Plan first_plan = many.plans.front();
       many.plans = {seed % 3 == 0 ? many.plans[seed % many.plans.size()] : many.plans.back()};
+      if (test::has_long_axis(random)) many.plans.push_back(first_plan);
+    }
     for (const Plan& plan : many.plans)
       unit.push_back(make_case(kernel, plan, seed, unit.size(), target, coverage));
     if (unit.size() < kUnitKernels && seed + 1 < end) continue;
@@ -173,12 +182,15 @@ void check_level(const std::string& arch, int num_kernels, bool all_plans) {
   }
   if (all_plans)
     std::printf("kernels with all orders combined: %d\n", coverage.with_combined_orders);
-  std::printf("%s: %d programs, %d launches, %d %% with several groups, of %s", arch.c_str(),
-              coverage.programs, coverage.launches,
-              coverage.with_several_groups * 100 / coverage.programs,
-              coverage.kernels.to_text().c_str());
+  std::printf(
+      "%s: %d programs, %d launches, %d %% with several groups, %d with full vectors, of %s",
+      arch.c_str(), coverage.programs, coverage.launches,
+      coverage.with_several_groups * 100 / coverage.programs, coverage.with_full_vectors,
+      coverage.kernels.to_text().c_str());
   for (const char* feature : {"a reduce", "a gate", "several comps", "a cast", "a division"})
     EXPECT_GE(coverage.kernels.share(feature), 30) << feature;
+  EXPECT_GE(coverage.kernels.share("a long axis"), 10);
+  EXPECT_GE(coverage.with_full_vectors * 50, coverage.programs);
   EXPECT_GE(coverage.with_several_groups * 10, num_kernels);
 }
 
