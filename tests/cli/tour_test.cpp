@@ -200,7 +200,8 @@ TEST(Tour, CodeIsCompiledAndGivesTheExamples) {
 
 /// The output of a built example; its exit code must be 0.
 std::string output_of(const std::string& program) {
-  std::FILE* const pipe = ::popen(concat(TENON_BINARY_DIR, "/", program).c_str(), "r");
+  std::FILE* const pipe =
+      ::popen(concat("TENON_GUARD=1 ", TENON_BINARY_DIR, "/", program).c_str(), "r");
   if (pipe == nullptr) return "";
   std::string text;
   char buffer[256];
