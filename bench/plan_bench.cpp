@@ -90,6 +90,15 @@ std::vector<PlanCase> plan_cases(bool is_quick) {
       one("column_sum_4096", {size(4096), size(4096)}, [](const Tensor& x) { return x.sum(0); }));
   cases.push_back(one("transpose_4096", {size(4096), size(4096)},
                       [](const Tensor& x) { return x.matrix_transpose().contiguous(); }));
+  for (const int64_t full : {1024, 256}) {
+    const int64_t n = size(full);
+    const Shape shape{is_quick ? 2 : 16, n, 64};
+    cases.push_back({concat("attention_16x", full, "x64"), [=]() -> Expression {
+                       return [q = array(shape, 1), k = array(shape, 2), v = array(shape, 3)] {
+                         return softmax(q.matmul(k.matrix_transpose()) * 0.125).matmul(v);
+                       };
+                     }});
+  }
   cases.push_back(convolution("conv_3x3", is_quick ? 1 : 8, is_quick ? 16 : 64, 1, size(56)));
   cases.push_back(convolution("depthwise_3x3", is_quick ? 1 : 8, is_quick ? 16 : 128,
                               is_quick ? 16 : 128, size(56)));

@@ -1,20 +1,19 @@
 // Blocks of rows: contractions in register tiles over the rows of a block, other comps row by row,
 // all tmps in group memory. SPDX-License-Identifier: MIT
 
-#include "tenon/codegen/block_plans.h"
-
 #include <algorithm>
 
 #include "tenon/codegen/choose_plan.h"
 #include "tenon/codegen/placement.h"
-#include "tenon/codegen/walk.h"
+#include "tenon/codegen/plan_families.h"
 #include "tenon/ir/tensor_ops.h"
 
 namespace tenon {
 namespace {
 
-// Rows of a block: each load of what they share serves all, and a block of tmps stays in cache.
-constexpr int64_t kBlockRows = 8;
+// Rows of a block, in the least that Target::block_rows says: each load of what they share serves
+// all, and a block of tmps should stay in cache.
+constexpr int64_t kBlocks[] = {1, 2};
 // Rows of a group at least: what a group stages serves them all.
 constexpr int64_t kMinGroupRows = 128;
 constexpr int64_t kMaxVectors = 4;     // of a row at once
@@ -34,13 +33,14 @@ struct Tile {
 
 class BlockPlans {
  public:
-  BlockPlans(const Kernel& kernel, const Target& target)
-      : kernel_(kernel), target_(target), indices_(row_indices(kernel)) {
-    for (size_t i = 0; i < kernel.body.size(); ++i)
-      walks_.push_back(walk_of(kernel, static_cast<int>(i)));
-    last_ = walks_.size() - 1;
-    is_row_ = row_axes(kernel);
-  }
+  BlockPlans(const PlanInput& input, int64_t block)
+      : kernel_(input.kernel),
+        target_(input.target),
+        indices_(row_indices(kernel_)),
+        walks_(input.walks),
+        is_row_(row_axes(kernel_)),
+        last_(walks_.size() - 1),
+        block_(block) {}
 
   std::optional<Plan> run() {
     if (walks_.size() < 3 || !find_block_axis()) return std::nullopt;
@@ -48,7 +48,7 @@ class BlockPlans {
       row_of_.push_back(axis_of(number, block_axis_));
       if (row_of_[number] == walks_[number].num_axes()) return std::nullopt;
     }
-    block_ = std::min(kBlockRows, walks_[last_].extent(block_axis_));
+    block_ = std::min(block_, walks_[last_].extent(block_axis_));
     for (const Walk& walk : walks_)
       tiles_.push_back(tile_of(walk));
     if (std::ranges::none_of(tiles_, [](const auto& tile) { return tile.has_value(); })) {
@@ -61,7 +61,6 @@ class BlockPlans {
       if (number == root_ || number == last_) continue;
       if (!add_producer(number)) return std::nullopt;
     }
-    if (check_plan(kernel_, plan_, target_)) return std::nullopt;
     return std::move(plan_);
   }
 
@@ -208,8 +207,7 @@ class BlockPlans {
       if (walk.accesses[0].strides[axis] == 1 && !walk.is_red(axis)) tile.vec = axis;
     }
     if (tile.vec == walk.num_axes()) return std::nullopt;
-    tile.lanes =
-        std::min(lanes_of(walk, kernel_, target_), lanes_of(walks_[last_], kernel_, target_));
+    tile.lanes = std::min(walk.lanes, walks_[last_].lanes);
     while (tile.lanes > 1 && tile.lanes > walk.extent(tile.vec))
       tile.lanes /= 2;
     if (tile.lanes < 2) return std::nullopt;
@@ -371,7 +369,7 @@ class BlockPlans {
           });
       if (is_good) vec = axis;
     }
-    int64_t lanes = lanes_of(walk, kernel_, target_);
+    int64_t lanes = walk.lanes;
     while (vec != walk.num_axes() && lanes > 1 && lanes > walk.extent(vec))
       lanes /= 2;
     const bool has_vec = vec != walk.num_axes() && lanes > 1;
@@ -399,15 +397,15 @@ class BlockPlans {
   const Kernel& kernel_;
   const Target& target_;
   const std::vector<std::vector<Node>> indices_;  // row_indices
-  std::vector<Walk> walks_;
-  std::vector<bool> is_row_;                // axes of the last comp
-  size_t last_ = 0;                         // comp
+  const std::vector<Walk>& walks_;
+  const std::vector<bool> is_row_;          // axes of the last comp
+  size_t last_;                             // comp
   size_t root_ = 0;                         // comp: the last, or the contraction in front of it
   size_t block_axis_ = 0;                   // of the last comp
   std::vector<size_t> row_of_;              // by comp: its axis along the block
   std::vector<std::optional<Tile>> tiles_;  // by comp: of contractions over what rows share
   std::vector<size_t> home_;                // by comp: in whose row loop it stands; itself: in none
-  int64_t block_ = 1;                       // rows
+  int64_t block_;                           // rows
   int stage_depth_ = 0;                     // loops of the root around the blocks
   int block_depth_ = 0;
   int row_depth_ = 0;
@@ -416,8 +414,13 @@ class BlockPlans {
 
 }  // namespace
 
-std::optional<Plan> block_plan(const Kernel& kernel, const Target& target) {
-  return BlockPlans(kernel, target).run();
+void add_block_plans(const PlanInput& input, std::vector<Candidate>& plans) {
+  const int64_t least = input.target.block_rows();
+  for (const int64_t blocks : kBlocks) {
+    if (auto plan = BlockPlans(input, blocks * least).run()) {
+      plans.push_back({*std::move(plan), "blocks"});
+    }
+  }
 }
 
 }  // namespace tenon

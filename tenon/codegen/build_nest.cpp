@@ -194,14 +194,15 @@ class NestBuilder {
     const PlacedLoop& loop = comp.loops[static_cast<size_t>(depth)];
     Body inner = level(comp, depth + 1);
     if (loop.part.role == Role::kGrid) return inner;
-    return looped(loop, std::move(inner));
+    return looped(loop, std::move(inner), comp.carry.has_value());
   }
 
   static bool is_single(const PlacedLoop& loop) {
     return is_const(loop.extent) && idx_value(loop.extent) == 1;
   }
 
-  Body looped(const PlacedLoop& loop, Body inner) {
+  // `is_carried`: the body asks whether it runs first, or last.
+  Body looped(const PlacedLoop& loop, Body inner, bool is_carried) {
     const Node& axis = loop.use.axis;
     if (is_single(loop)) {
       replace(inner, axis, idx_const(0));
@@ -214,12 +215,17 @@ class NestBuilder {
     }
     // Full tiles with an axis that ends before the last, then the last one.
     const int64_t last = idx_value(loop.extent) - 1;
-    const std::string name = placement_.nest.axis_names[static_cast<size_t>(axis_id(axis))];
-    const Node full = placement_.nest.add_axis(concat(name, "_full"), last, axis_kind(axis));
     Body tail = inner;
-    replace(inner, axis, full);
     replace(tail, axis, idx_const(last));
-    body.push_back(Stmt{For{{full, loop.use.role, 0}, idx_const(last), std::move(inner)}});
+    if (last == 1 && !is_carried) {
+      replace(inner, axis, idx_const(0));
+      body = std::move(inner);
+    } else {
+      const std::string name = placement_.nest.axis_names[static_cast<size_t>(axis_id(axis))];
+      const Node full = placement_.nest.add_axis(concat(name, "_full"), last, axis_kind(axis));
+      replace(inner, axis, full);
+      body.push_back(Stmt{For{{full, loop.use.role, 0}, idx_const(last), std::move(inner)}});
+    }
     append_body(body, std::move(tail));
     return body;
   }

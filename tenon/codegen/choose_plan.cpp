@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "tenon/codegen/block_plans.h"
 #include "tenon/codegen/plan_families.h"
 #include "tenon/codegen/unit_plans.h"
 
@@ -23,6 +22,7 @@ std::vector<Candidate> candidates(const PlanInput& input) {
       add_dot_plans(input, plans);
     }
     add_row_plans(input, plans);
+    add_block_plans(input, plans);
   }
   plans.push_back({simple_plan(input.kernel, input.target), "simple"});
   return plans;
@@ -33,8 +33,6 @@ std::vector<Candidate> first_candidates(const Kernel& kernel, const Target& targ
   std::vector<Candidate> plans;
   if (target.max_vector_bytes == 0) return plans;
   if (auto plan = unit_plan(kernel, target)) plans.push_back({*std::move(plan), "unit"});
-  if (kernel.body.size() < 3) return plans;
-  if (auto plan = block_plan(kernel, target)) plans.push_back({*std::move(plan), "blocks"});
   return plans;
 }
 

@@ -162,21 +162,10 @@ class PlanEstimate {
     return -1;
   }
 
-  /// For each axis of comp `from` that of `to` which moves with it; through comps in between.
+  /// For each axis of comp `from` that of `to` which moves with it.
   std::vector<int> moved_axes(int from, int to) const {
-    const auto& direct = moves_[static_cast<size_t>(to)][static_cast<size_t>(from)];
-    if (!direct.empty() || from == to) return direct;
-    for (const Nest& nest : nests_) {
-      const int middle = nest.plan->comp;
-      if (middle == from || middle == to) continue;
-      const auto& second = moves_[static_cast<size_t>(to)][static_cast<size_t>(middle)];
-      const auto& first = moves_[static_cast<size_t>(middle)][static_cast<size_t>(from)];
-      if (second.empty() || first.empty()) continue;
-      std::vector<int> result;
-      for (const int axis : first)
-        result.push_back(axis < 0 ? -1 : second[static_cast<size_t>(axis)]);
-      return result;
-    }
+    const auto& known = moves_[static_cast<size_t>(to)][static_cast<size_t>(from)];
+    if (!known.empty()) return known;
     return std::vector<int>(walks_[static_cast<size_t>(from)].num_axes(), -1);
   }
 
@@ -687,6 +676,22 @@ CostModel::CostModel(const Kernel& kernel, const std::vector<Walk>& walks, const
       }
     }
   }
+  for (size_t middle = 0; middle < walks.size(); ++middle) {
+    for (size_t from = 0; from < walks.size(); ++from) {
+      for (size_t to = 0; to < walks.size(); ++to)
+        add_move(from, middle, to);
+    }
+  }
+}
+
+// Of comps that do not read each other, through one that stands between them.
+void CostModel::add_move(size_t from, size_t middle, size_t to) {
+  std::vector<int>& axes = moves_[to][from];
+  const std::vector<int>& first = moves_[middle][from];
+  const std::vector<int>& second = moves_[to][middle];
+  if (from == to || !axes.empty() || first.empty() || second.empty()) return;
+  for (const int axis : first)
+    axes.push_back(axis < 0 ? -1 : second[static_cast<size_t>(axis)]);
 }
 
 PlanCost CostModel::estimate(const Plan& plan) const {

@@ -34,11 +34,13 @@ class CostModel {
   PlanCost estimate(const Plan& plan) const;
 
  private:
+  void add_move(size_t from, size_t middle, size_t to);
+
   const Kernel& kernel_;
   const std::vector<Walk>& walks_;
   const Target& target_;
   /// By comp and comp: for each axis of the second the axis of the first that moves with it; -1:
-  /// none. Where one of the two reads the other's buffer, else empty.
+  /// none. Empty if no tmps lead from one to the other.
   std::vector<std::vector<std::vector<int>>> moves_;
 };
 

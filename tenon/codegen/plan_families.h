@@ -36,6 +36,9 @@ void add_dot_plans(const PlanInput& input, std::vector<Candidate>& plans);
 /// Tmps that are read row by row, each row computed once where it is used.
 void add_row_plans(const PlanInput& input, std::vector<Candidate>& plans);
 
+/// Contractions over what rows share in register tiles of a block of rows, all else row by row.
+void add_block_plans(const PlanInput& input, std::vector<Candidate>& plans);
+
 /// Of two comps where the second reads the first: by axis of the first the axis of the second that
 /// runs over it; its number of axes: none.
 std::vector<size_t> consumer_axes(const PlanInput& input);

@@ -38,8 +38,6 @@ constexpr int64_t kMaxSmallWork = 1 << 14;  // elements computed by the whole ke
 // if these are so much larger than its operands, or its result, that what memory moves of them
 // would count.
 constexpr int64_t kContractionGain = 4;
-// Rows that such a kernel computes at once, so that each load of an operand serves several.
-constexpr int64_t kBlockRows = 8;
 
 /// What a reduction does with its operands.
 enum class Contraction : uint8_t {
@@ -194,10 +192,11 @@ class Chooser {
  public:
   Chooser(std::span<const Node> order, std::span<const Node> outputs,
           const std::function<bool(const Node&)>& is_given, int64_t max_local_bytes,
-          std::span<const MatrixUnit> units)
+          int64_t block_rows, std::span<const MatrixUnit> units)
       : order_(order),
         is_given_(is_given),
         max_local_bytes_(max_local_bytes),
+        block_rows_(block_rows),
         users_(order.size()) {
     for (size_t i = 0; i < order.size(); ++i) {
       number_.emplace(order[i].id(), i);
@@ -505,7 +504,7 @@ class Chooser {
       }
     }
     const bool is_blocked = operand_bytes > 0;
-    if (is_blocked && operand_bytes + kBlockRows * bytes > max_local_bytes_) return false;
+    if (is_blocked && operand_bytes + block_rows_ * bytes > max_local_bytes_) return false;
     if (bytes > max_local_bytes_ / 2) return false;
     return num_rows >= kMinRows || work <= kMaxSmallWork;
   }
@@ -513,6 +512,7 @@ class Chooser {
   std::span<const Node> order_;
   const std::function<bool(const Node&)>& is_given_;
   const int64_t max_local_bytes_;
+  const int64_t block_rows_;  // that a kernel with a contraction computes at once
   std::vector<std::vector<size_t>> users_;
   std::unordered_map<const void*, size_t> number_;
   std::unordered_map<const void*, bool> is_output_;
@@ -532,8 +532,8 @@ class Chooser {
 
 StoreChoice choose_stores(std::span<const Node> order, std::span<const Node> outputs,
                           const std::function<bool(const Node&)>& is_given, int64_t max_local_bytes,
-                          std::span<const MatrixUnit> units) {
-  return Chooser(order, outputs, is_given, max_local_bytes, units).choose();
+                          int64_t block_rows, std::span<const MatrixUnit> units) {
+  return Chooser(order, outputs, is_given, max_local_bytes, block_rows, units).choose();
 }
 
 }  // namespace tenon

@@ -36,7 +36,8 @@ class StoreChoice {
 ///
 /// A tmp is computed once for each row: a value of the root axes at which all tmps of the kernel
 /// are read, in every reader. What of the tmps is not fixed by the row must fit half of
-/// `max_local_bytes`, and there must be rows enough to be worth dealing out.
+/// `max_local_bytes` (of `block_rows` rows all of it, with the operands, where a tmp is a
+/// contraction), and there must be rows enough to be worth dealing out.
 ///
 /// After: outputs, explicit stores and copies are stored; a reduction that is neither stored nor a
 /// tmp is read through exactly one chain of reshape, permute, flip and shrink, so it can be
@@ -46,6 +47,6 @@ class StoreChoice {
 /// contraction's operands: softmax(q k) v is one kernel.
 StoreChoice choose_stores(std::span<const Node> order, std::span<const Node> outputs,
                           const std::function<bool(const Node&)>& is_given, int64_t max_local_bytes,
-                          std::span<const MatrixUnit> units);
+                          int64_t block_rows, std::span<const MatrixUnit> units);
 
 }  // namespace tenon

@@ -72,8 +72,8 @@ class Scheduler {
     std::vector<Node> results(outputs.begin(), outputs.end());
     std::vector<Node> order = order_to_given(results, is_given);
     if (setting_bool(Setting::kVerifyIr)) check_nodes(order);
-    StoreChoice stored =
-        choose_stores(order, results, is_given, options_.max_local_bytes, options_.units);
+    StoreChoice stored = choose_stores(order, results, is_given, options_.max_local_bytes,
+                                       options_.block_rows, options_.units);
     const SplitReductions split = split_reductions(order, is_given, stored, options_.threads);
     if (!split.changed.empty()) {
       for (const Node& node : order) {
@@ -86,7 +86,8 @@ class Scheduler {
       }
       order = order_to_given(results, is_given);
       if (setting_bool(Setting::kVerifyIr)) check_nodes(order);
-      stored = choose_stores(order, results, is_given, options_.max_local_bytes, options_.units);
+      stored = choose_stores(order, results, is_given, options_.max_local_bytes,
+                             options_.block_rows, options_.units);
     }
     const std::function<bool(const Node&)> is_stored = [&](const Node& node) {
       return is_given(node) || stored.has(node);
@@ -159,6 +160,7 @@ ScheduleOptions schedule_options(const Target& target) {
   return {.is_known = {},
           .max_arguments = target.max_arguments,
           .max_local_bytes = target.max_local_bytes,
+          .block_rows = target.block_rows(),
           .threads = target.threads,
           .units = target.units};
 }

@@ -51,6 +51,8 @@ struct ScheduleOptions {
   int max_arguments = 0;
   /// Group memory of a kernel (Target::max_local_bytes): bounds the intermediates that it keeps.
   int64_t max_local_bytes = 1 << 18;
+  /// Rows of a kernel with contractions that are computed at once (Target::block_rows).
+  int64_t block_rows = 8;
   /// Groups that run at once (Target::threads): a long reduction to fewer results is cut.
   int threads = 1;
   /// Matrix units (Target::units): casts of their operands are left to them. Must outlive the call.

@@ -125,6 +125,13 @@ bool Target::is_native(Op op) const {
   return std::find(native_ops.begin(), native_ops.end(), op) != native_ops.end();
 }
 
+int64_t Target::block_rows() const {
+  int64_t rows = 1;
+  while (2 * (2 * rows) + 3 <= vector_registers)
+    rows *= 2;
+  return rows;
+}
+
 bool Target::has_cast(DType from, DType to) const {
   if (can_compute(from) && can_compute(to)) return true;
   return std::find(extra_casts.begin(), extra_casts.end(), NativeCast{from, to}) !=

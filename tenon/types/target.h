@@ -69,6 +69,9 @@ struct Target {
   int fork_ns = 1000;               ///< until all threads are at work
   int64_t bypass_bytes = 32 << 20;  ///< written bytes from which stores should pass by the caches
 
+  /// Rows that are worth computing at once, so that a load of what they share serves them all: with
+  /// two vectors of each, and a row of operands, they fill the registers.
+  int64_t block_rows() const;
   bool can_compute(DType dtype) const { return arithmetic.has(dtype); }
   bool is_native(Op op) const;
   bool has_cast(DType from, DType to) const;

@@ -33,6 +33,25 @@ Kernel matmul(int64_t m, int64_t n, int64_t k) {
                       "test");
 }
 
+Kernel attention(int64_t heads, int64_t size, int64_t width) {
+  std::string text = R"(
+kernel attention {
+  in q: f32[H,S,W]  in k: f32[H,S,W]  in v: f32[H,S,W]  out y: f32[H,S,W]
+  tmp s: f32[H,S,S]  tmp m: f32[H,S]  tmp B: f32[H,S,S]  tmp C: f32[H,S]  tmp D: f32[H,S,W]
+  s[a,b,c] += q[a,b,d] * k[a,c,d]  over a:H, b:S, c:S, d:W red  start 0
+  m[e,f] max= s[e,f,g]  over e:H, f:S, g:S red  start -inf_f32
+  B[h,i,j] = exp2(s[h,i,j] - m[h,i])  over h:H, i:S, j:S
+  C[l,n] += B[l,n,o]  over l:H, n:S, o:S red  start 0
+  D[p,r,t] += B[p,r,u] / C[p,r] * v[p,u,t]  over p:H, r:S, t:W, u:S red  start 0
+  y[w,x,A] = D[w,x,A]  over w:H, x:S, A:W
+})";
+  for (const auto& [letter, value] : {std::pair('H', heads), {'S', size}, {'W', width}}) {
+    for (size_t at = 0; (at = text.find(letter, at)) != std::string::npos;)
+      text.replace(at, 1, concat(value));
+  }
+  return parse_kernel(text, "test");
+}
+
 PlanCost cost_of_text(const Kernel& kernel, const std::string& plan, const Target& target) {
   return cost_of(kernel, parse_plan(plan, kernel), target);
 }
@@ -52,6 +71,31 @@ TEST(PlanCost, AStreamMovesEachByteOnce) {
   const PlanCost bypassing = cost_of_text(kernel, loops + "; store nt\n}", vector_target());
   EXPECT_EQ(bypassing.traffic, (std::vector<int64_t>{64 * kMiB, 64 * kMiB, 128 * kMiB}));
   EXPECT_LT(bypassing.seconds, kept.seconds);
+}
+
+// Four rows of a tmp are made where the root's row needs them, each once, however long the chain of
+// tmps that leads to them.
+TEST(PlanCost, WhatIsReadThroughTmpsMovesWithTheirReader) {
+  const Kernel kernel = parse_kernel(R"(
+kernel chain {
+  in x: f32[4096,1024]  out y: f32[4096,1024]
+  tmp a: f32[4096,1024]  tmp b: f32[4096,1024]  tmp c: f32[4096,1024]
+  a[i,j] = x[i,j]  over i:4096, j:1024
+  b[k,l] = a[k,l]  over k:4096, l:1024
+  c[m,n] = b[m,n]  over m:4096, n:1024
+  y[o,p] = c[o,p]  over o:4096, p:1024
+})",
+                                     "test");
+  const PlanCost cost = cost_of_text(kernel, R"(plan chain {
+  3 y root o@grid 512, o@seq 4, o@seq 1, p@seq 16, p@vec 1
+  2 c before 3 at 2 m@seq 1, n@seq 16, n@vec 1
+  1 b before 3 at 2 k@seq 1, l@seq 16, l@vec 1
+  0 a before 3 at 2 i@seq 1, j@seq 16, j@vec 1
+})",
+                                     vector_target());
+  EXPECT_EQ(cost.traffic.at(2), 32 * kMiB);
+  EXPECT_EQ(cost.flops, 0);
+  EXPECT_LT(cost.vector_ops, 3.0 * 4 * 4096 * 1024 / 16);
 }
 
 TEST(PlanCost, WhatFitsACacheIsThereFromBefore) {
@@ -165,6 +209,37 @@ TEST(ChoosePlans, TilesFitTheRegistersOfTheTarget) {
     EXPECT_GT(most, largest) << registers;
     largest = most;
   }
+}
+
+TEST(ChoosePlans, BlocksOfAttentionArePricedAgainstRows) {
+  const Kernel kernel = attention(8, 512, 64);
+  for (const int registers : {16, 32}) {
+    Target target = vector_target();
+    target.vector_registers = registers;
+    const std::vector<PlanChoice> plans = choose_plans(kernel, target, kAll);
+    EXPECT_EQ(plans[0].family, "blocks");
+    EXPECT_EQ(plans[1].family, "blocks");
+    EXPECT_EQ(plans[2].family, "rows");
+    EXPECT_LT(plans[1].cost.seconds, 0.7 * plans[2].cost.seconds);
+    // Two products, and computing takes the time: no row is computed twice.
+    EXPECT_GT(plans[0].cost.flops, 4.0 * 8 * 512 * 512 * 64);
+    EXPECT_LT(plans[0].cost.vector_ops, plans[0].cost.flops / 16);
+    EXPECT_EQ(plans[0].cost.traffic.at(2), 0);
+    const auto has_block = [&](int64_t rows) {
+      return std::ranges::any_of(plans[0].plan.comps[0].parts,
+                                 [&](const Part& part) { return part.step == rows; });
+    };
+    EXPECT_TRUE(has_block(target.block_rows()) || has_block(2 * target.block_rows()));
+  }
+}
+
+// Short rows have no contraction worth a block; then there are rows, tiles or loops.
+TEST(ChoosePlans, ProductsOfFewRowsHaveABlockOfThem) {
+  const Kernel kernel = attention(64, 3, 16);
+  const std::vector<PlanChoice> plans = choose_plans(kernel, vector_target(), kAll);
+  EXPECT_GT(plans.size(), 1U);
+  for (size_t i = 1; i < plans.size(); ++i)
+    EXPECT_GE(plans[i].cost.seconds, plans[i - 1].cost.seconds);
 }
 
 TEST(ChoosePlans, VectorsFitColumnsOfAnyWidth) {

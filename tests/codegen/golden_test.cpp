@@ -1,6 +1,6 @@
 // What each pass makes of a small kernel, as text: tests/golden/codegen. The input is a kernel
-// (2a); the action names the pass after which the nest or program is shown ("units_PASS": for a
-// Target with matrix units). SPDX-License-Identifier: MIT
+// (2a); the action names the pass after which the nest or program is shown ("vectors_PASS",
+// "units_PASS": for a Target with vectors, with matrix units too). SPDX-License-Identifier: MIT
 
 #include <gtest/gtest.h>
 
@@ -19,10 +19,15 @@ namespace {
 
 std::string after_pass(const GoldenFile& file) {
   const Kernel kernel = parse_kernel(file.input, file.name);
-  constexpr std::string_view kForUnits = "units_";
-  const bool has_units = file.action.starts_with(kForUnits);
-  const Target target = has_units ? unit_target() : scalar_target();
-  const std::string action = has_units ? file.action.substr(kForUnits.size()) : file.action;
+  Target target = scalar_target();
+  std::string action = file.action;
+  for (const auto& [prefix, other] :
+       {std::pair<std::string_view, Target>("vectors_", vector_target()),
+        {"units_", unit_target()}}) {
+    if (!action.starts_with(prefix)) continue;
+    target = other;
+    action = action.substr(prefix.size());
+  }
   if (action == "plan") {
     const Kernel split = prepare_kernel(kernel, target);
     return to_text(choose_plan(split, target), split);

@@ -175,5 +175,14 @@ TEST(Target, TextIsReadStrictly) {
   }
 }
 
+TEST(Target, BlocksHaveTwoVectorsOfEachRowInRegisters) {
+  for (const auto& [registers, rows] :
+       {std::pair(7, 2), {8, 2}, {16, 4}, {18, 4}, {19, 8}, {32, 8}}) {
+    Target target;
+    target.vector_registers = registers;
+    EXPECT_EQ(target.block_rows(), rows) << registers;
+  }
+}
+
 }  // namespace
 }  // namespace tenon
