@@ -99,7 +99,16 @@ class Pipeline {
 
 LinearProgram lower_kernel(const Kernel& kernel, const Target& target,
                            const CodegenOptions& options) {
-  return Pipeline(target, options).run(kernel);
+  const Pipeline pipeline(target, options);
+  if (!kernel.is_nest) return pipeline.run(kernel);
+  // Passes rely on what build_nest makes; a nest by hand need not have it.
+  try {
+    return pipeline.run(kernel);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInternal) throw;
+    fail(ErrorCode::kUnsupported, "nest '", kernel.name,
+         "' has a form that no Plan makes: ", error.what());
+  }
 }
 
 }  // namespace tenon

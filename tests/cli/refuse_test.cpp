@@ -153,6 +153,19 @@ TEST_F(CliRefuse, MalformedTextNamesThePlace) {
          {"reshape"});
 }
 
+TEST_F(CliRefuse, NestsOfFormsThatNoPlanMakes) {
+  const std::string nest = write("nest.tk", R"(nest k grid() lanes() {
+  in x: f32[64]
+  out y: f32[64]
+  alloc t: f32[4,17] reg
+  t[i,j] = x[16*i+j]  over i:4 unroll, j:16 vec
+  y[16*p+q] = t[p,q]  over p:4 unroll, q:16 vec
+})");
+  expect(1, {"run", nest}, {"nest 'k' has a form that no Plan makes"});
+  expect(1, {"run", write("lanes.tk", "nest k grid() lanes(l:4) { out y: f32[4] y[l] = 1f32 }")},
+         {"V5", "4 lanes", "1"});
+}
+
 // What an input could send anywhere is looked at, not run.
 TEST_F(CliRefuse, IndicesThatNothingBounds) {
   const std::string gather =
