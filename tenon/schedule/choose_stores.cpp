@@ -232,9 +232,13 @@ class Chooser {
       if (need.reason.empty()) continue;
       if (need.may_be_tmp && keep_in_kernel(i)) {
         choice.add_tmp(node);
-      } else {
+      } else if (!need.may_be_tmp || !is_widened_load(i)) {
         choice.add(node, std::move(need.reason));
       }
+    }
+    blocked_.clear();
+    for (const auto& [kernel, tmps] : kernels_) {
+      if (is_blocked(kernel)) blocked_.insert(kernel);
     }
     return choice;
   }
@@ -409,6 +413,29 @@ class Chooser {
     return {};
   }
 
+  // The kernel computes blocks of rows, with what it has of tmps so far.
+  bool is_blocked(const void* kernel) const {
+    const auto tmps = kernels_.find(kernel);
+    return tmps != kernels_.end() &&
+           std::any_of(tmps->second.begin(), tmps->second.end(), [&](size_t number) {
+             return order_[number].op() == Op::kReduce &&
+                    contraction_[number] == Contraction::kWidening;
+           });
+  }
+
+  // A narrow float from memory that only blocks of rows read: to widen it as it is loaded takes
+  // less than to store it and to load twice the bytes.
+  bool is_widened_load(size_t number) const {
+    const Node& node = order_[number];
+    if (node.op() != Op::kCast || cost_[number] > op_cost(node)) return false;
+    const bool is_widened = node.dtype() == DType::kF32 && (node.src(0).dtype() == DType::kBF16 ||
+                                                            node.src(0).dtype() == DType::kF16);
+    const Contexts& contexts = contexts_[number];
+    return is_widened && std::all_of(contexts.begin(), contexts.end(), [&](const Context& context) {
+             return blocked_.contains(context.kernel);
+           });
+  }
+
   // --- tmps of one kernel
   // --------------------------------------------------------------------------
 
@@ -449,7 +476,7 @@ class Chooser {
     switch (contraction_[root]) {
       case Contraction::kNone:
       case Contraction::kWidening: return true;
-      case Contraction::kNarrowing: return has_widening_[number];
+      case Contraction::kNarrowing: return has_widening_[number] || is_blocked(order_[root].id());
       case Contraction::kOther: return false;
     }
     return false;
@@ -526,6 +553,7 @@ class Chooser {
   std::vector<bool> reads_memory_;        // to be computed
   std::vector<bool> has_widening_;        // a widening one is below it, with nothing stored between
   std::unordered_map<const void*, std::vector<size_t>> kernels_;  // tmps, by stored node
+  std::unordered_set<const void*> blocked_;  // stored nodes: is_blocked in the round before
 };
 
 }  // namespace

@@ -62,6 +62,15 @@ TEST(RowValues, Attention) {
     batch.add(concat("seed ", seed, ", size ", size, ", width ", width),
               random_attention(input, seed, 2, size, width));
   }
+  for (const DType dtype : {DType::kF16, DType::kBF16}) {
+    const MakeInput rounded = [&](ShapeView shape) {
+      return tensor_cast(tensor_contiguous(tensor_cast(input(shape), dtype)), DType::kF32);
+    };
+    for (uint64_t seed = 0; seed < 8; ++seed) {
+      batch.add(concat(dtype_name(dtype), " ", seed),
+                random_attention(rounded, seed, 2, seed % 2 == 0 ? 256 : 131, 20));
+    }
+  }
   batch.add("narrow", random_attention(input, 3, 2, 99, 8));
   batch.add("summed", summed_product(input, 133, 12));
   batch.add("block", attention_block(input, 2, 160, 16));

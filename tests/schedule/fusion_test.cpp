@@ -157,9 +157,12 @@ TEST(Fusion, ContractionsTakeTheirEpilogues) {
 // vectors of what is not reduced.
 void expect_tiles(const Kernel& kernel, int count) {
   const Plan plan = choose_plan(kernel, vector_target());
+  int first = 0;  // reduction
+  while (!std::get<Comp>(kernel.body[static_cast<size_t>(first)].node).combine)
+    ++first;
   for (const CompPlan& entry : plan.comps) {
     const Comp& comp = std::get<Comp>(kernel.body[static_cast<size_t>(entry.comp)].node);
-    const bool is_product = entry.comp == 0 || (count > 1 && entry.how == How::kRoot);
+    const bool is_product = entry.comp == first || (count > 1 && entry.how == How::kRoot);
     if (!is_product) continue;
     const Node vec = comp.axes[static_cast<size_t>(entry.parts.back().axis)].axis;
     EXPECT_EQ(axis_kind(vec), AxisKind::kPar) << to_text(plan, kernel);
@@ -187,6 +190,42 @@ TEST(Fusion, AttentionIsOneKernelOfBlocks) {
       EXPECT_TRUE(!is_scores || buffer.access == BufferAccess::kTmp) << buffer.name;
     }
   }
+}
+
+// What blocks of rows share is widened as they load it; a row of its own is a tmp.
+TEST(Fusion, AttentionOfNarrowFloatsIsOneKernel) {
+  for (const DType dtype : {DType::kF16, DType::kBF16}) {
+    const auto narrow = [&](ShapeView shape) {
+      return tensor_cast(tensor_buffer(dtype, shape), DType::kF32);
+    };
+    for (uint64_t seed = 0; seed < 40; ++seed) {
+      SCOPED_TRACE(concat(dtype_name(dtype), ", seed ", seed));
+      const Node output = seed % 2 == 0 ? random_attention(narrow, seed, 16, 1024, 64)
+                                        : random_attention(narrow, seed, 6, 512, 80);
+      const Kernel kernel = only_kernel(calls_of(output));
+      expect_tiles(kernel, 2);
+      for (const BufferDecl& buffer : kernel.buffers)
+        EXPECT_TRUE(buffer.access != BufferAccess::kIn || buffer.dtype == dtype) << buffer.name;
+    }
+  }
+}
+
+// Queries that are scaled first are made row by row, keys and values that are take kernels of their
+// own: all rows read them. So do casts that other products than those of blocks read.
+TEST(Fusion, WhatAllRowsReadIsComputedOnce) {
+  for (const auto& [scaled, num_kernels] : {std::pair(0, 1U), {1, 2U}, {2, 2U}}) {
+    int number = 0;
+    const auto operands = [&](ShapeView shape) {
+      const Node x = input(shape);
+      return number++ == scaled ? tensor_binary(Op::kMul, x, x) : x;
+    };
+    const std::vector<ScheduledCall> calls = calls_of(random_attention(operands, 3, 16, 1024, 64));
+    EXPECT_EQ(calls.size(), num_kernels) << scaled << text_of(calls);
+  }
+  const auto narrow = [](ShapeView dims) {
+    return tensor_cast(tensor_buffer(DType::kF16, dims), DType::kF32);
+  };
+  EXPECT_EQ(calls_of(matmul_bias_relu(narrow, 512, 512, 512, false)).size(), 4U);
 }
 
 TEST(Fusion, ProductsThatNarrowToLittleKeepTheirTiles) {
