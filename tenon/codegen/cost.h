@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "tenon/codegen/plan.h"
-#include "tenon/codegen/plan_nests.h"
 #include "tenon/codegen/walk.h"
 
 namespace tenon {
@@ -35,10 +34,14 @@ class CostModel {
   PlanCost estimate(const Plan& plan) const;
 
  private:
+  void add_move(size_t from, size_t middle, size_t to);
+
   const Kernel& kernel_;
   const std::vector<Walk>& walks_;
   const Target& target_;
-  AxisMoves moves_;
+  /// By comp and comp: for each axis of the second the axis of the first that moves with it; -1:
+  /// none. Empty if no tmps lead from one to the other.
+  std::vector<std::vector<std::vector<int>>> moves_;
 };
 
 /// "L1 12.3 MB, L2 4.0 MB, L3 0 B, 268 Mflop, 1.15 ms": what explain prints.
