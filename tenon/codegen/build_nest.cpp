@@ -10,6 +10,7 @@
 #include "tenon/base/text.h"
 #include "tenon/codegen/placement.h"
 #include "tenon/codegen/stage_copy.h"
+#include "tenon/codegen/unit_match.h"
 #include "tenon/ir/kernel_walk.h"
 #include "tenon/rules/rewrite.h"
 #include "tenon/rules/simplify_index.h"
@@ -124,9 +125,11 @@ class PlacedExprs {
   Node load_storage(const Node& rebuilt, const Node& original, const StorageBox& storage) {
     const LoadParts parts = load_parts(rebuilt);
     const std::vector<Node> index = storage_index(storage, parts.index);
-    Node gate = parts.gated ? parts.gate : Node();
     const bool is_staged = !placement_.storage.contains(parts.buffer);
-    if (!storage.is_reg && !is_staged) {
+    // The copy has zeros where the gate is false.
+    if (is_staged) return make_load(storage.buffer, rebuilt.dtype(), index);
+    Node gate = parts.gated ? parts.gate : Node();
+    if (!storage.is_reg) {
       for (size_t i = 0; i < comp_.exprs.size(); ++i) {
         if (comp_.guards[i] && is_unguarded(i) && reads(load_parts(original).index, i)) {
           gate = conjunction(gate, comp_.guards[i]);
@@ -166,9 +169,8 @@ class NestBuilder {
       for (const PlacedStage& stage : reader.stages) {
         if (!(stage.at == LoopPlace{comp.plan->comp, depth})) continue;
         body.push_back(Stmt{Alloc{stage.storage.buffer}});
-        const bool has_unit = std::ranges::any_of(
-            reader.plan->parts, [](const Part& part) { return part.role == Role::kUnit; });
-        append_body(body, stage_copy(placement_.nest, stage, vec_lanes(reader), has_unit));
+        append_body(body, stage_copy(placement_.nest, stage, copy_lanes(reader, stage),
+                                     bool{unit_axis_of(reader.instances)}));
       }
     }
     for (const int entry : comp.before) {
@@ -250,6 +252,17 @@ class NestBuilder {
       if (use.role == Role::kVec) return static_cast<int>(axis_extent(use.axis));
     }
     return 1;
+  }
+
+  // Elements that a copy moves at a time: a row of a tile, or of as many columns.
+  static int copy_lanes(const PlacedComp& reader, const PlacedStage& stage) {
+    const Node column = unit_axes_of(reader.instances).column;
+    if (!column) return vec_lanes(reader);
+    const std::vector<LayoutPart>& layout = stage.stage.layout;
+    const bool is_along_source =
+        !layout.empty() && static_cast<size_t>(layout.back().dim) + 1 == stage.storage.box.size();
+    const int64_t row = is_along_source ? layout.back().extent : 1;
+    return static_cast<int>(std::max(row, axis_extent(column)));
   }
 
   // --- statements
@@ -422,7 +435,8 @@ class NestBuilder {
     result.index = storage_index(target, exprs.indices(comp.comp->index));
     result.value = value;
     result.axes = par_instances(comp);
-    if (!target.is_reg) add_guards(comp, result);
+    // Tiles are whole, and so is what they are stored to.
+    if (!target.is_reg && target.tile.row < 0) add_guards(comp, result);
     return result;
   }
 
@@ -433,7 +447,8 @@ class NestBuilder {
     Node gate;
     for (size_t i = 0; i < comp.guards.size(); ++i) {
       const bool is_par = axis_kind(comp.comp->axes[i].axis) == AxisKind::kPar;
-      if (comp.guards[i] && is_par && !is_guarded) gate = conjunction(gate, comp.guards[i]);
+      const bool is_cut = comp.guards[i] && is_par && storage.tile.row < 0;
+      if (is_cut && !is_guarded) gate = conjunction(gate, comp.guards[i]);
     }
     if (!gate) return make_load(storage.buffer, dtype, index);
     return make_gated_load(storage.buffer, dtype, index, gate, bits_const(dtype, 0));

@@ -121,7 +121,7 @@ std::optional<std::string> check_plan(const Kernel& kernel, const Plan& plan,
   for (const PlacedComp& comp : placement.comps) {
     if (auto reason = check_lanes(kernel, comp, target)) return reason;
     if (auto reason = check_combine(comp, target)) return reason;
-    if (auto reason = why_not_unit(comp, target)) return reason;
+    if (auto reason = why_not_unit(placement, comp, target)) return reason;
   }
   const int64_t bytes = group_bytes(placement.nest);
   if (bytes > target.max_local_bytes) {

@@ -14,6 +14,7 @@ namespace {
 std::vector<Candidate> candidates(const PlanInput& input) {
   std::vector<Candidate> plans;
   if (input.target.max_vector_bytes > 0) {
+    add_unit_plans(input.kernel, input.target, plans);
     const std::vector<Walk>& walks = input.walks;
     if (walks.size() == 1) {
       add_stream_plans(input, plans);
@@ -28,29 +29,18 @@ std::vector<Candidate> candidates(const PlanInput& input) {
   return plans;
 }
 
-// Plans that are not priced against the others: where there is one it is taken.
-std::vector<Candidate> first_candidates(const Kernel& kernel, const Target& target) {
-  std::vector<Candidate> plans;
-  if (target.max_vector_bytes == 0) return plans;
-  if (auto plan = unit_plan(kernel, target)) plans.push_back({*std::move(plan), "unit"});
-  return plans;
-}
-
 }  // namespace
 
 std::vector<PlanChoice> choose_plans(const Kernel& kernel, const Target& target, size_t count) {
   const std::vector<Walk> walks = walks_of(kernel, target);
-  std::vector<Candidate> plans = first_candidates(kernel, target);
-  const auto num_first = static_cast<std::ptrdiff_t>(plans.size());
-  for (Candidate& candidate : candidates({kernel, target, walks}))
-    plans.push_back(std::move(candidate));
+  std::vector<Candidate> plans = candidates({kernel, target, walks});
   const CostModel model(kernel, walks, target);
   std::vector<PlanCost> costs;
   for (const Candidate& candidate : plans)
     costs.push_back(model.estimate(candidate.plan));
   std::vector<size_t> order(plans.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin() + num_first, order.end(),
+  std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return costs[a].seconds < costs[b].seconds; });
   std::vector<PlanChoice> choices;
   for (const size_t i : order) {

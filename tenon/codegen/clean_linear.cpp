@@ -17,8 +17,10 @@
 namespace tenon {
 namespace {
 
-// A function of its operands and fields only.
+// A function of its operands and fields only. A tile of zeros is not shared: to make one is cheaper
+// than to copy it, which goes through memory.
 bool is_pure(const Inst& inst) {
+  if (inst.op == Op::kConst && inst.type.kind == TypeKind::kTile) return false;
   const OpClass op_class = op_info(inst.op).op_class;
   return is_elementwise(inst.op) || op_class == OpClass::kVector || inst.op == Op::kConst ||
          inst.op == Op::kGridId || inst.op == Op::kLaneId || inst.op == Op::kMma;

@@ -23,6 +23,8 @@ constexpr int64_t kLinesOfFullSpeed = 4;
 constexpr int64_t kManyBytes = 1 << 20;
 // What reading several places in turn costs, line by line.
 constexpr double kStreamShare = 0.12;
+// Operations for each element of a group of a unit's operand that lies apart.
+constexpr double kApartCost = 12;
 // What does not hide behind the slowest of computing and moving.
 constexpr double kSerialShare = 0.2;
 
@@ -47,6 +49,10 @@ struct Nest {
   std::vector<int64_t> counts;  ///< by axis: unrolled instances
   size_t vec = 0;               ///< axis; number of axes: none
   int64_t lanes = 1;
+  int64_t unit_group = 0;  ///< points of the depth side by side in a matrix unit; 0: no unit
+  size_t unit_depth = 0;   ///< axis of its depth
+  int64_t tile_rows = 0;   ///< of a unit on tiles; 0: on vectors
+  size_t tile_column = 0;  ///< axis
 
   double trips(size_t from, size_t to) const {
     double product = 1;
@@ -209,6 +215,11 @@ class PlanEstimate {
       } else if (part.role == Role::kVec) {
         nest.vec = axis;
         nest.lanes = padded(lengths[axis]);
+      } else if (part.role == Role::kUnit) {
+        nest.unit_group = count;  // of the last part
+        (nest.walk->is_red(axis) ? nest.unit_depth : nest.tile_column) = axis;
+        if (!nest.walk->is_red(axis)) nest.tile_rows = std::max(nest.tile_rows, count);
+        lengths[axis] = std::min(lengths[axis], part.step);
       } else {
         nest.counts[axis] *= count;
         lengths[axis] = std::min(lengths[axis], part.step);
@@ -236,6 +247,12 @@ class PlanEstimate {
       count *= static_cast<double>(nest.counts[i]);
       is_square = is_square || (access.strides[i] == 1 && padded(nest.counts[i]) >= nest.lanes);
     }
+    if (nest.tile_rows > 0) return count * static_cast<double>(nest.tile_rows);
+    // A group that does not lie side by side is put together from its elements.
+    const bool is_apart = nest.unit_group > 0 && !access.is_store &&
+                          stage_of(nest, access) == nullptr && access.uses(nest.unit_depth) &&
+                          access.strides[nest.unit_depth] != 1;
+    if (is_apart) return count * static_cast<double>(nest.unit_group) * kApartCost;
     if (nest.vec == nest.counts.size() || !access.uses(nest.vec)) return count;
     if (!access.is_store && stage_of(nest, access) != nullptr) return count;
     if (access.strides[nest.vec] == 1 && !access.is_irregular[nest.vec]) return count;
@@ -270,14 +287,28 @@ class PlanEstimate {
         kernel_.buffers[static_cast<size_t>(access.buffer)].access == BufferAccess::kTmp;
     if (access.is_store && nest.plan->acc) return true;
     // Written where it is read, in a body without loops of its own.
-    return is_tmp && nest.plan->how == How::kAfter;
+    return is_tmp && nest.plan->how == How::kAfter && !is_in_tiles(access.buffer);
+  }
+
+  /// A tmp that a unit stores in tiles.
+  bool is_in_tiles(int buffer) const {
+    return std::any_of(nests_.begin(), nests_.end(), [&](const Nest& nest) {
+      return nest.tile_rows > 0 && nest.walk->comp->dst == buffer;
+    });
+  }
+
+  /// What one product of the nest's unit takes, in multiply-adds of a vector.
+  double unit_ops(const Nest& nest) const {
+    if (nest.tile_rows == 0) return 1;
+    return static_cast<double>(target_.mulacc_rate) / std::max(target_.tiles.rate, 1);
   }
 
   void compute(const Nest& nest) {
     const Walk& walk = *nest.walk;
     const double bodies = nest.trips(0, nest.levels.size());
-    double ops = 0;
+    double ops = nest.unit_group > 0 ? instances(nest) * unit_ops(nest) : 0;
     for (const OpGroup& group : walk.ops) {
+      if (nest.unit_group > 0) break;
       double count = group.count;
       for (size_t i = 0; i < group.axes.size(); ++i)
         count *= group.axes[i] ? static_cast<double>(nest.counts[i]) : 1.0;
@@ -289,7 +320,12 @@ class PlanEstimate {
         const bool is_kept = !walk.is_red(i) || !nest.plan->acc || nest.plan->acc->has_partials;
         if (is_kept) chains *= static_cast<double>(nest.counts[i]);
       }
-      ops = std::max(ops, ops * target_.mulacc_chains / std::max(chains, 1.0) * 0.9);
+      // Whole numbers are added in one step, two at a time.
+      const bool is_float_sum = nest.unit_group > 0 || is_float(walk.comp->value.dtype());
+      const int wanted = nest.tile_rows > 0 ? target_.tiles.chains
+                         : is_float_sum     ? target_.mulacc_chains
+                                            : std::min(target_.mulacc_chains, 2);
+      ops = std::max(ops, ops * wanted / std::max(chains, 1.0) * 0.9);
     }
     double moves = 0;
     for (const Access& access : walk.accesses) {
@@ -340,7 +376,12 @@ class PlanEstimate {
     if (!nest.plan->acc) return 0;
     const size_t depth =
         std::min(nest.outer + static_cast<size_t>(nest.plan->acc->depth), nest.levels.size());
-    double ends = (nest.plan->acc->carry_in ? 4 : 2) * instances(nest);
+    const bool is_carried = std::any_of(
+        nest.levels.begin() + static_cast<std::ptrdiff_t>(nest.outer),
+        nest.levels.begin() + static_cast<std::ptrdiff_t>(depth),
+        [&](const Level& level) { return nest.walk->is_red(static_cast<size_t>(level.axis)); });
+    double ends = (is_carried ? 4 : 2) * instances(nest);
+    if (nest.tile_rows > 0) ends *= static_cast<double>(nest.tile_rows);
     if (nest.vec < nest.counts.size() && nest.walk->is_red(nest.vec)) {
       double results = 1;
       for (size_t i = 0; i < nest.counts.size(); ++i)
@@ -363,11 +404,21 @@ class PlanEstimate {
     const size_t depth = nest.outer + static_cast<size_t>(stage.depth);
     const Box box = box_of(*access, nest.lengths[depth]);
     const double elements = static_cast<double>(box.run * box.rows) * nest.trips(0, depth);
+    // Along what the copy is contiguous.
+    size_t along = nest.vec;
+    if (nest.tile_rows > 0) along = nest.tile_column;
+    if (nest.unit_group > 0 && !access->uses(along)) along = nest.unit_depth;
     const bool is_crossed =
-        nest.vec < nest.counts.size() && access->uses(nest.vec) && access->strides[nest.vec] != 1;
+        along < nest.counts.size() && access->uses(along) && access->strides[along] != 1;
     const auto element_bytes = static_cast<double>(dtype_size_bytes(access->dtype));
-    const double lanes = std::max(1.0, target_.max_vector_bytes / element_bytes);
-    cost_.vector_ops += elements / lanes * (is_crossed ? 2 + std::log2(lanes) : 2);
+    double lanes = std::max(1.0, target_.max_vector_bytes / element_bytes);
+    double ops = is_crossed ? 2 + std::log2(lanes) : 2;
+    // A unit's operand that is contiguous along the depth is copied by groups.
+    if (nest.unit_group > 0 && is_crossed && access->strides[nest.unit_depth] == 1) {
+      ops = 2;
+      lanes = static_cast<double>(stage.layout.back().extent);
+    }
+    cost_.vector_ops += elements / lanes * ops;
     cost_.copied_bytes += static_cast<int64_t>(elements) * dtype_size_bytes(access->dtype);
   }
 
@@ -385,9 +436,14 @@ class PlanEstimate {
                       .width = dtype_size_bytes(access.dtype),
                       .depth = nest.levels.size()};
         if (is_tmp) {
-          if (in_registers(nest, access)) continue;
+          const bool is_tile = is_in_tiles(access.buffer);
+          if (in_registers(nest, access) && !is_tile) continue;
           stream.is_local = true;
           stream.born = place_of(access.buffer);
+          stream.is_packed = is_tile;
+          if (is_tile && access.is_store) {
+            stream.depth = nest.outer + static_cast<size_t>(nest.plan->acc->depth);
+          }
         }
         stream.bypasses = access.is_store && nest.plan->store == StoreKind::kNonTemporal;
         const Stage* const stage = access.is_store ? nullptr : stage_of(nest, access);
@@ -418,7 +474,13 @@ class PlanEstimate {
 
   /// Loops around the place where a tmp is made.
   size_t place_of(int buffer) const {
+    const bool is_in_tiles = this->is_in_tiles(buffer);
     for (const Nest& nest : nests_) {
+      // Its last reader stands where it is finished.
+      if (is_in_tiles && nest.plan->how == How::kAfter && is_read(*nest.walk, buffer)) {
+        return nest.outer;
+      }
+      if (is_in_tiles) continue;
       if (nest.walk->comp->dst == buffer) {
         return nest.plan->how == How::kBefore ? nest.outer : size_t{0};
       }
@@ -484,7 +546,9 @@ class PlanEstimate {
       const Nest& other = nests_[stream.nest];
       if (&other != &nest && common(nest, other) < depth) continue;
       if (stream.depth < depth) continue;
-      const Size size = size_at(stream, depth, cache);
+      // Of all that lies in tiles, groups use the same memory one after the other.
+      const bool is_tiled = stream.is_packed && nests_.front().tile_rows > 0;
+      const Size size = size_at(stream, is_tiled && depth == 0 ? stream.born : depth, cache);
       if (size.has_conflicts) return false;
       const int key = stream.access->buffer * 2 + (stream.is_packed ? 1 : 0);
       const auto known = std::find_if(buffers.begin(), buffers.end(),

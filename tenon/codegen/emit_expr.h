@@ -77,6 +77,15 @@ class ExprEmitter {
   /// A load, maybe under bitcasts, of which the points of `axis` lie side by side, then those of
   /// the vec axis: all of them as one vector.
   ValueId emit_grouped(const Node& value, const Node& axis);
+  /// Where a tile lies whose rows are the points of `row`, an own axis.
+  struct TilePlace {
+    ValueId pointer = kNoId;
+    ValueId index = kNoId;
+    ValueId stride = kNoId;
+  };
+  TilePlace tile_place(int buffer, const Node& index, const Node& row);
+  /// The tile of `type` of unit `unit` that a load, maybe under bitcasts, reads.
+  ValueId emit_tile(const Node& value, const Node& row, int unit, const LinearType& type);
   /// `op` on values of which some may be vectors; exact ops on constants are computed.
   ValueId apply(Op op, std::span<const ValueId> args);
   ValueId apply(Op op, ValueId a, ValueId b) { return apply(op, std::array{a, b}); }

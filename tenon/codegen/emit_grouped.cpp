@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "tenon/base/error.h"
@@ -10,7 +11,9 @@
 namespace tenon {
 namespace {
 
-constexpr int64_t kGroupedKind = 1;  // odd: beside the even kinds of nodes
+// Odd: beside the even kinds of nodes.
+constexpr int64_t kGroupedKind = 1;
+constexpr int64_t kTileKind = 3;
 
 }  // namespace
 
@@ -65,6 +68,30 @@ ValueId ExprEmitter::emit_grouped(const Node& value, const Node& axis) {
     remember(key, info(load).life, result);
   }
   vec_ = vec;
+  return result;
+}
+
+ExprEmitter::TilePlace ExprEmitter::tile_place(int buffer, const Node& index, const Node& row) {
+  const Address at = place(index, nest_.buffers[static_cast<size_t>(buffer)].dtype);
+  const LinearType type = value_type(index_);
+  const ValueId offset = constant(type, static_cast<uint64_t>(at.offset));
+  return {pointer(buffer), apply(Op::kAdd, at.index, offset),
+          constant(type, static_cast<uint64_t>(stride(index, row)))};
+}
+
+ValueId ExprEmitter::emit_tile(const Node& value, const Node& row, int unit,
+                               const LinearType& type) {
+  Node load = value;
+  while (load.op() == Op::kBitcast)
+    load = load.src(0);
+  analyse(load);
+  const Key key = key_of(load.id(), info(load).axes, kTileKind);
+  if (const ValueId known = find(key); known != kNoId) return known;
+  const LoadParts parts = load_parts(load);
+  const TilePlace at = tile_place(parts.buffer, parts.index[0], row);
+  const ValueId result = builder_.append_value({.op = Op::kTileLoad, .type = type, .imm = unit},
+                                               std::array{at.pointer, at.index, at.stride});
+  remember(key, info(load).life, result);
   return result;
 }
 

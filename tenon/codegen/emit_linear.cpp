@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <map>
 
 #include "tenon/base/error.h"
 #include "tenon/base/planted_fault.h"
@@ -12,6 +13,8 @@
 #include "tenon/codegen/emit_fold.h"
 #include "tenon/codegen/emit_regs.h"
 #include "tenon/codegen/unit_match.h"
+#include "tenon/ir/kernel_walk.h"
+#include "tenon/ir/linear_unit.h"
 
 namespace tenon {
 namespace {
@@ -65,6 +68,7 @@ class Emitter {
 
   LinearProgram run() {
     bind_parameters();
+    set_up_units();
     emit_body(nest_.body);
     builder_.finish();
     return std::move(program_);
@@ -94,6 +98,23 @@ class Emitter {
       exprs_.bind_pointer(static_cast<int>(i), builder_.alloc(buffer.dtype, Scope::kGroup,
                                                               layout_num_elements(buffer), align));
     }
+  }
+
+  // Which unit each accumulator in tiles belongs to; the units are set up.
+  void set_up_units() {
+    for_each_stmt(nest_.body, [&](const Stmt& stmt) {
+      const auto* comp = std::get_if<Comp>(&stmt.node);
+      if (comp == nullptr || !comp->combine || !unit_axes_of(comp->axes).column) return;
+      const UnitAxes axes = unit_axes_of(comp->axes);
+      const auto factors = unit_factors(*comp, axes.column);
+      const int unit = factors ? find_tile_unit(units_, *factors, comp->value.dtype(), axes) : -1;
+      TENON_ASSERT(unit >= 0, "emit_linear: no unit on tiles for a Comp of '", nest_.name, "'");
+      const bool is_set_up =
+          std::ranges::any_of(unit_of_, [&](const auto& entry) { return entry.second == unit; });
+      unit_of_[comp->dst] = unit;
+      if (is_set_up || !units_[static_cast<size_t>(unit)].needs_setup) return;
+      builder_.append({.op = Op::kUnitSetup, .imm = unit}, {}, {});
+    });
   }
 
   // NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
@@ -163,7 +184,9 @@ class Emitter {
   }
 
   void emit_point(const Comp& comp) {
-    if (regs_.is_reg(comp.dst)) {
+    if (unit_axes_of(comp.axes).column) {
+      emit_tile(comp);
+    } else if (regs_.is_reg(comp.dst)) {
       emit_to_register(comp);
     } else {
       emit_to_memory(comp);
@@ -297,6 +320,34 @@ class Emitter {
     const std::array operands{a, b, old};
     return builder_.append_value({.op = Op::kMma, .type = program_.type_of(old), .imm = unit},
                                  operands);
+  }
+
+  // A tile is set to zeros, loaded, added to by its unit or stored.
+  void emit_tile(const Comp& comp) {
+    const UnitAxes axes = unit_axes_of(comp.axes);
+    if (!regs_.is_reg(comp.dst)) {
+      const LoadParts parts = load_parts(comp.value);
+      const ValueId tile = regs_.find(regs_.key(parts.buffer, exprs_.reg_element(parts.index[0])));
+      const ExprEmitter::TilePlace at = exprs_.tile_place(comp.dst, comp.index[0], axes.row);
+      builder_.append(
+          {.op = Op::kTileStore, .type = program_.type_of(tile), .imm = unit_of_.at(parts.buffer)},
+          std::array{at.pointer, at.index, at.stride, tile}, {});
+      return;
+    }
+    const int unit = unit_of_.at(comp.dst);
+    const RegKey key = regs_.key(comp.dst, exprs_.reg_element(comp.index[0]));
+    const LinearType type = regs_.type(comp.dst);
+    if (!comp.combine) {
+      return regs_.set(key, comp.value.op() == Op::kConst
+                                ? builder_.constant(type, const_bits(comp.value))
+                                : exprs_.emit_tile(comp.value, axes.row, unit, type));
+    }
+    const MatrixUnit& record = units_[static_cast<size_t>(unit)];
+    const auto factors = unit_factors(comp, axes.column);
+    const std::array operands{
+        exprs_.emit_tile(factors->a, axes.row, unit, unit_type_of_a(record)),
+        exprs_.emit_tile(factors->b, axes.groups, unit, unit_type_of_b(record)), regs_.find(key)};
+    regs_.set(key, builder_.append_value({.op = Op::kMma, .type = type, .imm = unit}, operands));
   }
 
   // --- loops and branches ---
@@ -463,6 +514,7 @@ class Emitter {
   RegFile regs_;
   ExprEmitter exprs_;
   DType index_;
+  std::map<int, int> unit_of_;  // by accumulator in tiles
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tenon/base/error.h"
+#include "tenon/codegen/unit_match.h"
 #include "tenon/ir/kernel_walk.h"
 
 namespace tenon {
@@ -31,7 +32,8 @@ Node vec_axis_of(const std::vector<AxisUse>& axes, const std::string& nest_name)
   return result;
 }
 
-RegFile::RegFile(const Kernel& nest) : nest_(nest), widths_(nest.buffers.size(), 1) {
+RegFile::RegFile(const Kernel& nest)
+    : nest_(nest), widths_(nest.buffers.size(), 1), is_tile_(nest.buffers.size(), false) {
   for_each_stmt(nest.body, [&](const Stmt& stmt) {
     if (const auto* comp = std::get_if<Comp>(&stmt.node)) note_widths(*comp);
   });
@@ -46,8 +48,10 @@ bool RegFile::is_reg(int buffer) const {
 }
 
 LinearType RegFile::type(int buffer) const {
-  return value_type(nest_.buffers[static_cast<size_t>(buffer)].dtype,
-                    static_cast<int>(width(buffer)));
+  LinearType type =
+      value_type(nest_.buffers[static_cast<size_t>(buffer)].dtype, static_cast<int>(width(buffer)));
+  if (is_tile(buffer)) type.kind = TypeKind::kTile;
+  return type;
 }
 
 RegKey RegFile::key(int buffer, int64_t element) const {
@@ -83,14 +87,26 @@ void RegFile::note_width(int buffer, const Node& index, const Node& vec) {
   width = axis_extent(vec);
 }
 
+void RegFile::note_tile(int buffer, const Node& index, const Node& row, const Node& column) {
+  const RegIndex& form = this->index(index);
+  TENON_ASSERT(form.coefficient(column) == 1 && form.coefficient(row) == axis_extent(column),
+               "emit_linear: register buffer '", nest_.buffers[static_cast<size_t>(buffer)].name,
+               "' of '", nest_.name, "' does not hold its tiles in one piece each");
+  widths_[static_cast<size_t>(buffer)] = axis_extent(row) * axis_extent(column);
+  is_tile_[static_cast<size_t>(buffer)] = true;
+}
+
 void RegFile::note_widths(const Comp& comp) {
   const Node vec = vec_axis_of(comp.axes, nest_.name);
-  if (!vec) return;
-  if (is_reg(comp.dst)) note_width(comp.dst, comp.index[0], vec);
+  const UnitAxes unit = unit_axes_of(comp.axes);
+  if (!vec && !unit.column) return;
+  const auto note = [&](int buffer, const Node& index) {
+    if (!is_reg(buffer)) return;
+    unit.column ? note_tile(buffer, index, unit.row, unit.column) : note_width(buffer, index, vec);
+  };
+  note(comp.dst, comp.index[0]);
   for (const Node& node : topological_order(std::span(&comp.value, 1))) {
-    if (node.op() != Op::kLoad) continue;
-    const LoadParts parts = load_parts(node);
-    if (is_reg(parts.buffer)) note_width(parts.buffer, parts.index[0], vec);
+    if (node.op() == Op::kLoad) note(load_parts(node).buffer, load_parts(node).index[0]);
   }
 }
 
@@ -115,7 +131,7 @@ std::vector<RegKey> RegFile::written_by(int buffer, const Node& index,
   std::vector<int64_t> elements{form.offset};
   for (const AxisUse& use : axes) {
     const int64_t coefficient = form.coefficient(use.axis);
-    const bool is_lane = use.role == Role::kVec && width(buffer) > 1;
+    const bool is_lane = use.role == Role::kUnit || (use.role == Role::kVec && width(buffer) > 1);
     if (coefficient == 0 || is_lane) continue;
     std::vector<int64_t> more;
     for (const int64_t element : elements) {

@@ -39,11 +39,14 @@ Node vec_axis_of(const std::vector<AxisUse>& axes, const std::string& nest_name)
 class RegFile {
  public:
   /// Finds the width of every register buffer: the extent of the vec axis along which Comps
-  /// address it, else 1. Asserts that all agree. Keeps a reference to `nest`.
+  /// address it, or the elements of the tiles that they move, else 1. Asserts that all agree. Keeps
+  /// a reference to `nest`.
   explicit RegFile(const Kernel& nest);
 
   bool is_reg(int buffer) const;
   int64_t width(int buffer) const { return widths_[static_cast<size_t>(buffer)]; }
+  /// Its registers are tiles of a matrix unit, of `width` elements.
+  bool is_tile(int buffer) const { return is_tile_[static_cast<size_t>(buffer)]; }
   LinearType type(int buffer) const;
   RegKey key(int buffer, int64_t element) const;
   /// Asserts that `index` is affine in axes.
@@ -63,12 +66,14 @@ class RegFile {
 
  private:
   void note_width(int buffer, const Node& index, const Node& vec);
+  void note_tile(int buffer, const Node& index, const Node& row, const Node& column);
   void note_widths(const Comp& comp);
   void note_kept_width(const Combine& combine);
 
   const Kernel& nest_;
   StructuralOrder order_;
   std::vector<int64_t> widths_;
+  std::vector<bool> is_tile_;
   std::unordered_map<const void*, RegIndex> indices_;
   std::map<RegKey, ValueId> values_;
   std::unordered_map<const Body*, std::vector<RegKey>> written_;

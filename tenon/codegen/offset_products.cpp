@@ -5,8 +5,7 @@
 #include <algorithm>
 
 #include "tenon/base/text.h"
-#include "tenon/codegen/unit_match.h"
-#include "tenon/codegen/unit_plans.h"
+#include "tenon/codegen/product_sum.h"
 #include "tenon/rules/rewrite.h"
 
 namespace tenon {
@@ -96,8 +95,9 @@ std::optional<Kernel> offset_products(const Kernel& kernel, const Target& target
     }
     return true;
   }();
-  const Node column = unit_column(kernel);
-  const auto factors = column ? unit_factors(sum, column) : std::nullopt;
+  ProductSum columns(kernel);
+  const auto factors =
+      columns.find_columns() ? unit_factors(sum, columns.axis(columns.column)) : std::nullopt;
   if (!factors || !reads_whole || !is_signed_int(factors->a.dtype()) || !sum.start) {
     return std::nullopt;
   }

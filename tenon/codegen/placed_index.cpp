@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tenon/base/integer.h"
 #include "tenon/codegen/placement.h"
 #include "tenon/rules/simplify_index.h"
 
@@ -19,6 +20,38 @@ bool has_red_axis(const Node& expr) {
   return std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
     return node.op() == Op::kAxis && axis_kind(node) == AxisKind::kRed;
   });
+}
+
+int64_t num_elements(const StorageBox& storage) {
+  int64_t count = 1;
+  for (const AxisRange& range : storage.box)
+    count *= range.length;
+  return count;
+}
+
+void lay_out(BufferDecl& decl, const StorageBox& storage, const std::vector<int64_t>& more) {
+  decl.dims = {};
+  for (const AxisRange& range : storage.box)
+    decl.dims.push_back(range.length);
+  decl.dims.insert(decl.dims.end(), more.begin(), more.end());
+  const TileDims& tile = storage.tile;
+  const bool is_vector = storage.is_reg && storage.vec_dim >= 0 &&
+                         static_cast<size_t>(storage.vec_dim) + 1 != decl.dims.size();
+  if (tile.row < 0 && !is_vector) return;
+  const auto length = [&](int dim) { return decl.dims[static_cast<size_t>(dim)]; };
+  for (int dim = 0; dim < static_cast<int>(decl.dims.size()); ++dim) {
+    const bool is_inner =
+        tile.row < 0 ? dim == storage.vec_dim : dim == tile.row || dim == tile.column;
+    if (!is_inner) decl.layout.push_back({dim, length(dim), 0});
+  }
+  if (tile.row < 0) {
+    decl.layout.push_back({storage.vec_dim, length(storage.vec_dim), 0});
+    return;
+  }
+  decl.layout.push_back({tile.row, ceil_div(length(tile.row), tile.rows), 0});
+  decl.layout.push_back({tile.column, ceil_div(length(tile.column), tile.columns), 0});
+  decl.layout.push_back({tile.row, tile.rows, 0});
+  decl.layout.push_back({tile.column, tile.columns, 0});
 }
 
 std::vector<Node> storage_index(const StorageBox& storage, std::span<const Node> index) {

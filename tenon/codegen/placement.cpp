@@ -11,6 +11,7 @@
 #include "tenon/codegen/axis_range.h"
 #include "tenon/codegen/plan_rules.h"
 #include "tenon/codegen/stage_copy.h"
+#include "tenon/codegen/unit_match.h"
 #include "tenon/codegen/walk.h"
 #include "tenon/rules/affine.h"
 #include "tenon/rules/bounds.h"
@@ -488,7 +489,7 @@ class Placer {
         widen(storage, reader, load_parts(load).index, outer);
     }
     storage.is_reg = fits_registers(comp, storage);
-    storage.vec_dim = vec_dim(comp, comp.comp->index).first;
+    note_instances(storage, comp);
     return storage;
   }
 
@@ -516,6 +517,8 @@ class Placer {
   }
 
   bool fits_registers(const PlacedComp& comp, const StorageBox& storage) {
+    // Tiles are read as vectors from memory.
+    if (unit_axes_of(comp.instances).column) return false;
     if (num_elements(storage) == 1) return true;
     if (num_elements(storage) > kMaxRegElements) return false;
     if (comp.comp->combine && !comp.plan->acc && !comp.loops.empty()) {
@@ -541,25 +544,33 @@ class Placer {
   // The dim along which one instance with this index takes several elements of a register buffer,
   // and how many; -1 and 1 without a vec axis in it.
   std::pair<int, int64_t> vec_dim(const PlacedComp& comp, std::span<const Node> index) const {
-    const auto values = axis_values(comp);
     for (const AxisUse& use : comp.instances) {
-      if (use.role != Role::kVec) continue;
-      for (size_t dim = 0; dim < index.size(); ++dim) {
-        if (has_node(substitute(index[dim], values), {use.axis.id()})) {
-          return {static_cast<int>(dim), axis_extent(use.axis)};
-        }
-      }
+      const int dim = use.role == Role::kVec ? dim_of(comp, index, use.axis) : -1;
+      if (dim >= 0) return {dim, axis_extent(use.axis)};
     }
     return {-1, 1};
   }
 
-  // Registers are vectors along one dim, so that is the innermost.
-  static void put_innermost(BufferDecl& decl, int dim) {
-    if (dim < 0 || static_cast<size_t>(dim) + 1 == decl.dims.size()) return;
-    for (size_t i = 0; i < decl.dims.size(); ++i) {
-      if (static_cast<int>(i) != dim) decl.layout.push_back({static_cast<int>(i), decl.dims[i], 0});
+  // The dim of an index that moves with an instance; -1: none.
+  static int dim_of(const PlacedComp& comp, std::span<const Node> index, const Node& axis) {
+    const auto values = axis_values(comp);
+    for (size_t dim = 0; dim < index.size(); ++dim) {
+      if (has_node(substitute(index[dim], values), {axis.id()})) return static_cast<int>(dim);
     }
-    decl.layout.push_back({dim, decl.dims[static_cast<size_t>(dim)], 0});
+    return -1;
+  }
+
+  // The dims along which the comp's instances are vectors or tiles of what it writes.
+  void note_instances(StorageBox& storage, const PlacedComp& comp) const {
+    storage.vec_dim = vec_dim(comp, comp.comp->index).first;
+    const UnitAxes axes = unit_axes_of(comp.instances);
+    if (!axes.column) return;
+    const std::vector<Node>& index = comp.comp->index;
+    storage.tile = {dim_of(comp, index, axes.row), dim_of(comp, index, axes.column),
+                    axis_extent(axes.row), axis_extent(axes.column)};
+    if (storage.tile.row < 0 || storage.tile.column < 0) {
+      refuse_plan("comp ", comp.plan->comp, " does not write its tiles by their rows and columns");
+    }
   }
 
   bool is_by_instances(const PlacedComp& comp, std::span<const Node> index,
@@ -586,13 +597,6 @@ class Placer {
     return true;
   }
 
-  static int64_t num_elements(const StorageBox& storage) {
-    int64_t count = 1;
-    for (const AxisRange& range : storage.box)
-      count *= range.length;
-    return count;
-  }
-
   // Gives the tmp's buffer the box as its dims.
   void declare(int buffer, const StorageBox& storage) {
     BufferDecl& decl = result_.nest.buffers[static_cast<size_t>(buffer)];
@@ -602,10 +606,8 @@ class Placer {
       decl.scope = Scope::kReg;
       return;
     }
-    for (size_t dim = 0; dim < decl.dims.size(); ++dim)
-      decl.dims[dim] = storage.box[dim].length;
+    lay_out(decl, storage);
     decl.scope = storage.is_reg ? Scope::kReg : Scope::kGroup;
-    if (storage.is_reg) put_innermost(decl, storage.vec_dim);
   }
 
   // The tmp in the output that its one reader writes at the place where it reads.
@@ -681,7 +683,7 @@ class Placer {
     tile.box = own_box(comp, acc.depth);
     widen(tile, comp, comp.comp->index, loops_around({number, acc.depth}));
     tile.is_reg = true;
-    tile.vec_dim = vec_dim(comp, comp.comp->index).first;
+    note_instances(tile, comp);
     const bool is_same = acc.depth == comp.start_depth;
     if (is_same && tmp.is_reg && tmp.alias.empty()) {
       tile = tmp;
@@ -738,11 +740,8 @@ class Placer {
     const BufferDecl& tmp = kernel_.buffers[static_cast<size_t>(comp.comp->dst)];
     decl.name = concat(tmp.name, "_", what);
     decl.dtype = tmp.dtype;
-    for (const AxisRange& range : storage.box)
-      decl.dims.push_back(range.length);
-    decl.dims.insert(decl.dims.end(), more.begin(), more.end());
+    lay_out(decl, storage, more);
     decl.scope = Scope::kReg;
-    put_innermost(decl, storage.vec_dim);
     return result_.nest.add_buffer(decl);
   }
 

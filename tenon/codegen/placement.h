@@ -22,12 +22,21 @@ struct PlacedLoop {
   Part part;
 };
 
+/// Dims of a buffer in which the tiles of a matrix unit lie, and what a tile has of them.
+struct TileDims {
+  int row = -1;  ///< -1: no tiles
+  int column = -1;
+  int64_t rows = 1;
+  int64_t columns = 1;
+};
+
 /// Where a tmp (or the accumulators of a reduction) lies: its own buffer holds a box of it.
 struct StorageBox {
   int buffer = -1;
   std::vector<AxisRange> box;  ///< by dim of the tmp
   bool is_reg = false;
   int vec_dim = -1;  ///< in registers: the dim along which they are vectors; -1: scalars
+  TileDims tile = {};
   /// The tmp lies in another buffer: by its dim, an expression of `dims`, which stand for the
   /// tmp's index.
   std::vector<Node> alias;
@@ -38,6 +47,9 @@ struct PlacedStage {
   Stage stage;
   LoopPlace at;
   StorageBox storage;
+  /// By dim of the operand: what the comp reads of it, first .. end - 1; all else counts as zeros.
+  std::vector<int64_t> first;
+  std::vector<int64_t> end;
 };
 
 struct PlacedComp {
@@ -82,6 +94,13 @@ std::vector<std::pair<Node, Node>> axis_values(const PlacedComp& comp);
 bool is_partial(const PlacedComp& comp, const AxisUse& use);
 
 bool has_red_axis(const Node& expr);
+
+/// Elements of the storage's box.
+int64_t num_elements(const StorageBox& storage);
+
+/// Gives the buffer the storage's box, then `more`, as its dims, and a layout: registers are
+/// vectors along one dim, so that is the innermost; tiles lie in one piece each.
+void lay_out(BufferDecl& decl, const StorageBox& storage, const std::vector<int64_t>& more = {});
 
 /// Index of the tmp's element in its storage.
 std::vector<Node> storage_index(const StorageBox& storage, std::span<const Node> index);

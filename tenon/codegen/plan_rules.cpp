@@ -49,7 +49,9 @@ void check_parts(const Kernel& kernel, const CompPlan& entry) {
   bool has_seq = false;
   size_t num_grid = 0;
   int num_vec = 0;
-  int num_unit = 0;
+  int num_depth = 0;  // unit parts, of red and of par axes
+  int num_sides = 0;
+  int64_t depth_step = 1;
   for (const Part& part : entry.parts) {
     if (part.axis < 0 || static_cast<size_t>(part.axis) >= comp.axes.size()) {
       refuse_plan("comp ", entry.comp, " has no axis ", part.axis);
@@ -70,9 +72,9 @@ void check_parts(const Kernel& kernel, const CompPlan& entry) {
       }
     } else if (part.role == Role::kUnit) {
       has_instance = true;
-      const bool is_depth = kind == AxisKind::kRed && part.step == 1;
-      if (!is_depth || ++num_unit > 1)
-        refuse_plan("a comp has one unit part, of a red axis, step 1");
+      (kind == AxisKind::kRed ? num_depth : num_sides) += 1;
+      if (kind == AxisKind::kRed) depth_step = part.step;
+      if (kind == AxisKind::kPar && part.step != 1) depth_step = 0;
     } else if (part.role == Role::kUnroll || part.role == Role::kVec) {
       has_instance = true;
       if (part.role == Role::kVec && ++num_vec > 1) {
@@ -86,6 +88,15 @@ void check_parts(const Kernel& kernel, const CompPlan& entry) {
     if (part.tail == Tail::kClamp && (part.role != Role::kUnroll || kind != AxisKind::kPar)) {
       refuse_plan("only par unroll parts are clamped");
     }
+  }
+  const bool is_on_vectors = num_depth == 1 && num_sides == 0;
+  const bool is_on_tiles = num_depth == 2 && num_sides == 2 && num_vec == 0;
+  const bool is_none = num_depth + num_sides == 0;
+  if (!is_none && (depth_step != 1 || (!is_on_vectors && !is_on_tiles))) {
+    refuse_plan("comp ", entry.comp, " has ", num_sides, " unit parts of par and ", num_depth,
+                " of red axes down to step ", depth_step,
+                "; a unit on vectors has 0 and 1, one on tiles 2 and 2 and no vec part, all down "
+                "to step 1");
   }
 }
 

@@ -2,9 +2,12 @@
 
 #include "tenon/codegen/stage_copy.h"
 
+#include <algorithm>
+
 #include "tenon/base/integer.h"
 #include "tenon/base/text.h"
 #include "tenon/codegen/plan_rules.h"
+#include "tenon/rules/affine.h"
 #include "tenon/rules/bounds.h"
 #include "tenon/rules/simplify_index.h"
 
@@ -110,13 +113,16 @@ class StageCopy {
     const BufferDecl& source = nest_.buffers[static_cast<size_t>(stage_.stage.buffer)];
     std::vector<Node> index;
     Node gate;
+    const auto add_condition = [&](const Node& a, const Node& b) {
+      const Node inside = simplify_index(make_expr(Op::kLt, a, b));
+      if (is_const(inside) && const_bits(inside) != 0) return;
+      gate = gate ? make_expr(Op::kAnd, gate, inside) : inside;
+    };
     for (size_t dim = 0; dim < source.dims.size(); ++dim) {
       const AxisRange& range = stage_.storage.box[dim];
       index.push_back(simplify_index(make_expr(Op::kAdd, range.base, copy_.index[dim])));
-      const Node inside =
-          simplify_index(make_expr(Op::kLt, index.back(), idx_const(source.dims[dim])));
-      if (is_const(inside) && const_bits(inside) != 0) continue;
-      gate = gate ? make_expr(Op::kAnd, gate, inside) : inside;
+      add_condition(idx_const(stage_.first[dim] - 1), index.back());
+      add_condition(index.back(), idx_const(stage_.end[dim]));
     }
     const int buffer = stage_.stage.buffer;
     copy_.value =
@@ -133,12 +139,68 @@ class StageCopy {
   std::vector<AxisUse> loops_;
 };
 
+/// The places that a load reads, by dim: first .. end - 1.
+struct Window {
+  std::vector<int64_t> first;
+  std::vector<int64_t> end;
+  friend bool operator==(const Window&, const Window&) = default;
+};
+
+// Takes a condition `a < b` or `a <= b` on an index of the load into the window.
+bool narrow(Window& window, const LoadParts& load, const Node& condition) {
+  StructuralOrder order;
+  if (condition.op() != Op::kLt && condition.op() != Op::kLe) return false;
+  const auto left = to_affine(condition.src(0), order);
+  const auto right = to_affine(condition.src(1), order);
+  const auto difference = left && right ? add_scaled(*left, *right, -1, order) : std::nullopt;
+  for (size_t dim = 0; difference && dim < load.index.size(); ++dim) {
+    const auto index = to_affine(load.index[dim], order);
+    if (!index || index->is_const()) continue;
+    // index + c < 0, or -index + c < 0
+    const int64_t last = condition.op() == Op::kLe ? -1 : 0;
+    const auto below = add_scaled(*difference, *index, -1, order);
+    const auto above = add_scaled(*difference, *index, 1, order);
+    if (below && below->is_const()) {
+      window.end[dim] = std::min(window.end[dim], -(below->offset + last));
+      return true;
+    }
+    if (above && above->is_const()) {
+      window.first[dim] = std::max(window.first[dim], above->offset + last + 1);
+      return true;
+    }
+  }
+  return false;
+}
+
+// A gate leaves zeros outside of a window; no other gate can be staged.
+Window window_of(const Node& node) {
+  const LoadParts load = load_parts(node);
+  Window window;
+  for (const Node& index : load.index) {
+    window.first.push_back(bounds(index).min);
+    window.end.push_back(bounds(index).max + 1);
+  }
+  if (!load.gated) return window;
+  const bool leaves_zeros = is_const(load.alt) && const_bits(load.alt) == 0;
+  std::vector<Node> conditions{load.gate};
+  while (!conditions.empty()) {
+    const Node condition = conditions.back();
+    conditions.pop_back();
+    if (condition.op() == Op::kAnd) {
+      conditions.insert(conditions.end(), condition.srcs().begin(), condition.srcs().end());
+    } else if (!leaves_zeros || !narrow(window, load, condition)) {
+      refuse_plan("an operand with a gate that leaves more than zeros around is not staged");
+    }
+  }
+  return window;
+}
+
 }  // namespace
 
 PlacedStage place_stage(const Kernel& kernel, const PlacedComp& comp, const Stage& stage,
                         const std::unordered_set<const void*>& outer, Kernel& nest) {
   const auto values = axis_values(comp);
-  PlacedStage placed_stage{stage, {}, {}};
+  PlacedStage placed_stage{stage, {}, {}, {}, {}};
   StorageBox& storage = placed_stage.storage;
   const std::vector<Node> loads = loads_of(*comp.comp, stage.buffer);
   if (loads.empty() ||
@@ -146,17 +208,27 @@ PlacedStage place_stage(const Kernel& kernel, const PlacedComp& comp, const Stag
     refuse_plan("comp ", comp.plan->comp, " reads no such operand to stage");
   }
   for (const Node& load : loads) {
-    if (load_parts(load).gated) refuse_plan("a gated operand is not staged");
+    const Window window = window_of(load);
+    const bool is_gated = load_parts(load).gated;
+    const bool is_other =
+        !storage.box.empty() && window != Window{placed_stage.first, placed_stage.end};
+    if (is_other && (is_gated || load_parts(loads.front()).gated)) {
+      refuse_plan("an operand with several gates is not staged");
+    }
     for (size_t dim = 0; dim < load_parts(load).index.size(); ++dim) {
       auto range = range_of(substitute(load_parts(load).index[dim], values), outer);
       if (range && storage.box.size() > dim) range = hull(storage.box[dim], *range);
-      if (!range || bounds(range->base).min < 0) {
+      if (!range || (!is_gated && bounds(range->base).min < 0)) {
         refuse_plan("dim ", dim, " of the staged operand is not affine");
       }
       if (storage.box.size() > dim) {
         storage.box[dim] = *range;
+        placed_stage.first[dim] = std::min(placed_stage.first[dim], window.first[dim]);
+        placed_stage.end[dim] = std::max(placed_stage.end[dim], window.end[dim]);
       } else {
         storage.box.push_back(*range);
+        placed_stage.first.push_back(window.first[dim]);
+        placed_stage.end.push_back(window.end[dim]);
       }
     }
   }
@@ -167,6 +239,14 @@ PlacedStage place_stage(const Kernel& kernel, const PlacedComp& comp, const Stag
   for (size_t dim = 0; dim < decl.dims.size(); ++dim)
     decl.dims[dim] = storage.box[dim].length;
   decl.layout = stage.layout;
+  // A dim in one piece is as long as the layout has it.
+  for (const LayoutPart& part : stage.layout) {
+    const bool is_known = part.dim >= 0 && static_cast<size_t>(part.dim) < decl.dims.size();
+    const auto is_same = [&](const LayoutPart& other) { return other.dim == part.dim; };
+    if (!is_known || std::ranges::count_if(stage.layout, is_same) != 1) continue;
+    int64_t& length = decl.dims[static_cast<size_t>(part.dim)];
+    length = std::max(length, part.extent);
+  }
   if (const auto reason = why_not_layout(decl)) refuse_plan("stage: ", *reason);
   storage.buffer = nest.add_buffer(decl);
   return placed_stage;

@@ -7,17 +7,12 @@
 
 #include "tenon/base/text.h"
 #include "tenon/rules/affine.h"
+#include "tenon/rules/bounds.h"
 #include "tenon/rules/embeds.h"
+#include "tenon/rules/simplify_index.h"
 
 namespace tenon {
 namespace {
-
-// The load under bitcasts, or null.
-Node load_under(Node value) {
-  while (value.op() == Op::kBitcast)
-    value = value.src(0);
-  return value.op() == Op::kLoad ? value : Node();
-}
 
 Node narrow_value(const Node& factor, DType acc) {
   if (factor.op() != Op::kCast || factor.dtype() != acc) return {};
@@ -46,6 +41,12 @@ bool is_aligned(const Node& index, const Node& axis, int64_t count) {
 }
 
 }  // namespace
+
+Node load_under(Node value) {
+  while (value.op() == Op::kBitcast)
+    value = value.src(0);
+  return value.op() == Op::kLoad ? value : Node();
+}
 
 bool uses_axis(const Node& expr, const Node& axis) {
   const std::vector<Node> nodes = topological_order(std::span(&expr, 1));
@@ -84,13 +85,176 @@ Node unit_axis_of(std::span<const AxisUse> axes) {
   return {};
 }
 
-std::optional<std::string> why_not_unit(const PlacedComp& comp, const Target& target) {
+UnitAxes unit_axes_of(std::span<const AxisUse> axes) {
+  UnitAxes result;
+  for (const AxisUse& use : axes) {
+    if (use.role != Role::kUnit) continue;
+    const bool is_par = axis_kind(use.axis) == AxisKind::kPar;
+    Node& first = is_par ? result.row : result.groups;
+    (first ? is_par ? result.column : result.group : first) = use.axis;
+  }
+  return result;
+}
+
+int find_tile_unit(std::span<const MatrixUnit> units, const UnitFactors& factors, DType acc,
+                   const UnitAxes& axes) {
+  if (!axes.column || !axes.group) return -1;
+  const int64_t group = axis_extent(axes.group);
+  for (size_t i = 0; i < units.size(); ++i) {
+    const MatrixUnit& unit = units[i];
+    const bool has_types =
+        unit.a == factors.a.dtype() && unit.b == factors.b.dtype() && unit.acc == acc;
+    const bool has_shape = unit.m == axis_extent(axes.row) && unit.n == axis_extent(axes.column) &&
+                           unit.group == group && unit.k == axis_extent(axes.groups) * group;
+    if (has_types && has_shape && unit.place == UnitPlace::kTiles) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+namespace {
+
+// A unit on tiles.
+class TileCheck {
+ public:
+  TileCheck(const Placement& placement, const PlacedComp& comp, const Target& target)
+      : placement_(placement), comp_(comp), target_(target), axes_(unit_axes_of(comp.instances)) {}
+
+  std::optional<std::string> reason() {
+    const Comp& source = *comp_.comp;
+    if (!comp_.acc || comp_.partials) return "no accumulator of its own";
+    const bool starts_at_zero =
+        source.start && is_const(source.start) && const_bits(source.start) == 0;
+    if (!starts_at_zero) return "its sum does not start at 0";
+    const auto factors = unit_factors(source, source.axes[part_of(axes_.column)].axis);
+    if (!factors || uses_axis(factors->b, source.axes[part_of(axes_.row)].axis)) {
+      return "does not add up products of widened operands, one of rows and one of columns";
+    }
+    const int number = find_tile_unit(target_.units, *factors, source.value.dtype(), axes_);
+    if (number < 0) return "the target has no unit of this shape";
+    const MatrixUnit& unit = target_.units[static_cast<size_t>(number)];
+    if (unit.n * unit.group * dtype_size_bytes(unit.b) > target_.max_vector_bytes) {
+      return "the target's vectors hold less than a row of a tile";
+    }
+    if (auto why = why_not_staged(factors->a, factors->b)) return why;
+    if (auto why = why_not_staged(factors->b, factors->a)) return why;
+    const auto a = steps_of_stage(factors->a);
+    const auto b = steps_of_stage(factors->b);
+    if (!a || !a->is_a(unit.group)) return "its operand of rows is not staged in tiles";
+    if (!b || !b->is_b(unit.group)) return "its operand of columns is not staged in tiles";
+    const StorageBox& tmp = placement_.storage.at(source.dst);
+    const auto acc = steps_in(tmp, source.index);
+    if (!acc || !acc->is_acc() || !tmp.alias.empty() ||
+        (comp_.carry && !comp_.carry->alias.empty())) {
+      return "its accumulators do not lie in tiles in group memory";
+    }
+    return why_no_registers(*factors);
+  }
+
+ private:
+  // The axis of the comp that an instance is part of.
+  size_t part_of(const Node& axis) const {
+    size_t i = 0;
+    while (comp_.instances[i].axis != axis)
+      ++i;
+    return static_cast<size_t>(comp_.instance_parts[i].axis);
+  }
+
+  const PlacedStage* stage_of(const Node& factor) const {
+    const int buffer = load_parts(load_under(factor)).buffer;
+    const auto stage = std::ranges::find_if(
+        comp_.stages, [&](const PlacedStage& placed) { return placed.stage.buffer == buffer; });
+    return stage == comp_.stages.end() ? nullptr : &*stage;
+  }
+
+  std::optional<std::string> why_not_staged(const Node& factor, const Node& other) const {
+    const Node load = load_under(factor);
+    if (!load) return "an operand is computed";
+    const Node other_load = load_under(other);
+    const bool is_same = other_load && load_parts(other_load).buffer == load_parts(load).buffer;
+    if (is_same || stage_of(factor) == nullptr) return "an operand has no stage of its own";
+    // Beyond the depth there must be zeros: the dim of the depth must end with it.
+    const size_t depth = part_of(axes_.group);
+    if (!comp_.guards[depth]) return std::nullopt;
+    for (const Node& index : load_parts(load).index) {
+      if (!uses_axis(index, comp_.comp->axes[depth].axis)) continue;
+      for (size_t i = 0; i < comp_.comp->axes.size(); ++i) {
+        if (i != depth && uses_axis(index, comp_.comp->axes[i].axis)) {
+          return "has a tail in a dim that another axis moves too";
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+  std::optional<TileSteps> steps_of_stage(const Node& factor) const {
+    return steps_in(stage_of(factor)->storage, load_parts(load_under(factor)).index);
+  }
+
+  std::optional<TileSteps> steps_in(const StorageBox& storage, std::span<const Node> index) const {
+    const auto values = axis_values(comp_);
+    std::vector<Node> placed;
+    for (const Node& node : index)
+      placed.push_back(substitute(node, values));
+    placed = storage_index(storage, placed);
+    const BufferDecl& decl = placement_.nest.buffers[static_cast<size_t>(storage.buffer)];
+    for (size_t dim = 0; dim < placed.size(); ++dim) {
+      if (bounds(placed[dim]).max >= decl.dims[dim]) return std::nullopt;
+    }
+    StructuralOrder order;
+    const auto form = to_affine(simplify_index(layout_offset(decl, placed)), order);
+    if (!form) return std::nullopt;
+    TileSteps steps;
+    for (const AffineTerm& term : form->terms) {
+      const bool is_axis = term.node.op() == Op::kAxis;
+      for (const auto& [axis, step] : {std::pair{axes_.row, &steps.row},
+                                       {axes_.column, &steps.column},
+                                       {axes_.groups, &steps.groups},
+                                       {axes_.group, &steps.group}}) {
+        if (is_axis && term.node == axis) *step = term.coefficient;
+        if (!is_axis && uses_axis(term.node, axis)) return std::nullopt;
+      }
+    }
+    return steps;
+  }
+
+  // Tiles of sums and of both operands are held at once.
+  std::optional<std::string> why_no_registers(const UnitFactors& factors) const {
+    int64_t sums = 1;
+    int64_t of_a = 1;
+    int64_t of_b = 1;
+    for (size_t i = 0; i < comp_.instances.size(); ++i) {
+      const AxisUse& use = comp_.instances[i];
+      if (use.role == Role::kUnit) continue;
+      if (axis_kind(use.axis) == AxisKind::kRed) return "has other red instances";
+      const Node& axis = comp_.comp->axes[static_cast<size_t>(comp_.instance_parts[i].axis)].axis;
+      sums *= axis_extent(use.axis);
+      if (uses_axis(factors.a, axis)) of_a *= axis_extent(use.axis);
+      if (uses_axis(factors.b, axis)) of_b *= axis_extent(use.axis);
+    }
+    if (sums + of_a + of_b <= target_.tiles.registers) return std::nullopt;
+    return concat("it holds ", sums + of_a + of_b, " tiles, the target ", target_.tiles.registers);
+  }
+
+  const Placement& placement_;
+  const PlacedComp& comp_;
+  const Target& target_;
+  UnitAxes axes_;
+};
+
+}  // namespace
+
+std::optional<std::string> why_not_unit(const Placement& placement, const PlacedComp& comp,
+                                        const Target& target) {
   const Comp& source = *comp.comp;
   const Node depth = unit_axis_of(comp.instances);
   if (!depth) return std::nullopt;
   const auto refused = [&](std::string_view why) {
     return concat("comp ", comp.plan->comp, " has a unit part, but ", why);
   };
+  if (unit_axes_of(comp.instances).column) {
+    const auto why = TileCheck(placement, comp, target).reason();
+    return why ? std::optional(refused(*why)) : std::nullopt;
+  }
   int vec_axis = -1;
   int depth_axis = -1;
   Node columns;  // the vec part
@@ -134,10 +298,13 @@ std::optional<std::string> why_not_unit(const PlacedComp& comp, const Target& ta
       placed.push_back(substitute(node, values));
     return storage_index(stage->storage, placed);
   }();
+  // A panel of all columns may be read from any of them.
+  const auto column_dim = static_cast<size_t>(outer.dim);
+  const bool is_whole = outer.extent >= stage->storage.box[column_dim].length;
   const bool fits = inner.extent == count && inner.pad == 0 && outer.extent % lanes == 0 &&
                     outer.pad == 0 && inner.dim != outer.dim &&
                     is_aligned(index[static_cast<size_t>(inner.dim)], depth, count) &&
-                    is_aligned(index[static_cast<size_t>(outer.dim)], columns, lanes);
+                    is_aligned(index[column_dim], columns, is_whole ? 1 : lanes);
   if (!fits) return refused("the layout of its staged operand does not end in the unit's");
   // A tail of the depth needs zeros in both operands, or whole numbers.
   const bool has_tail = comp.guards[static_cast<size_t>(depth_axis)] != Node();

@@ -1,25 +1,26 @@
-// The family of plans for matrix units: a sum of products of narrow operands in a register tile
-// whose instances are the unit's. choose_plan asks it first. SPDX-License-Identifier: MIT
+// The families of plans for matrix units: a sum of products of narrow operands whose instances are
+// the unit's. Units on vectors here, units on tiles in unit_tile_plans.cpp; choose_plan prices them
+// beside the others. SPDX-License-Identifier: MIT
 
 #pragma once
 
 #include <optional>
 
-#include "tenon/codegen/plan.h"
+#include "tenon/codegen/plan_families.h"
+#include "tenon/codegen/product_sum.h"
 
 namespace tenon {
 
-/// A plan that check_plan accepts, or nothing: no unit of the Target fits, or its operands are used
-/// too seldom to be worth laying out for it.
+/// Plans for each unit of the Target that fits, on vectors first. Nothing: none fits, or operands
+/// are used too seldom to be worth laying out.
+void add_unit_plans(const Kernel& kernel, const Target& target, std::vector<Candidate>& plans);
+
+/// Those for one unit on tiles: both operands staged in tiles, zeros around them, sums stored in
+/// tiles and read as vectors by what comes after. They vary the blocks.
+void add_unit_tile_plans(const ProductSum& sum, const MatrixUnit& unit, const Target& target,
+                         std::vector<Candidate>& plans);
+
+/// The first of add_unit_plans that check_plan accepts.
 std::optional<Plan> unit_plan(const Kernel& kernel, const Target& target);
-
-/// The axis of the first comp, a sum of products, that the last comp writes side by side: the
-/// columns of a unit's tiles. Null: there is none, or axes of the sum that the last comp does not
-/// have.
-Node unit_column(const Kernel& kernel);
-
-/// The kernel that a plan is to be chosen for: with products offset (offset_products.h) where that
-/// makes a plan for a unit, else as it is.
-Kernel prepared_for_units(const Kernel& kernel, const Target& target);
 
 }  // namespace tenon

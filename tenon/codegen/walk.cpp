@@ -10,10 +10,11 @@
 namespace tenon {
 namespace {
 
-// Divisions and roots take as long as some others.
+// Divisions and roots take as long as some others, products of whole numbers as two.
 double weight_of(const Node& node) {
   const Op op = node.op();
   if (node.srcs().empty() || op == Op::kLoad || node.dtype() == DType::kIdx) return 0;
+  if (op == Op::kMul && is_int(node.dtype())) return 2;
   return op == Op::kDiv || op == Op::kMod || op == Op::kSqrt ? 6 : 1;
 }
 

@@ -60,7 +60,9 @@ inline constexpr TileUnitText kTileUnitTable[] = {
     {DType::kBF16, DType::kBF16, "__builtin_ia32_tdpbf16ps_internal",
      "llvm.x86.tdpbf16ps.internal"},
     {DType::kI8, DType::kI8, "__builtin_ia32_tdpbssd_internal", "llvm.x86.tdpbssd.internal"},
+    {DType::kI8, DType::kU8, "__builtin_ia32_tdpbsud_internal", "llvm.x86.tdpbsud.internal"},
     {DType::kU8, DType::kI8, "__builtin_ia32_tdpbusd_internal", "llvm.x86.tdpbusd.internal"},
+    {DType::kU8, DType::kU8, "__builtin_ia32_tdpbuud_internal", "llvm.x86.tdpbuud.internal"},
 };
 
 /// The row of a unit whose tiles have at most 16 rows of 64 bytes, as registers do, or null.

@@ -65,7 +65,7 @@ class Parts {
 
 bool has_product_unit(std::span<const MatrixUnit> units, DType x, DType y, DType acc) {
   return std::any_of(units.begin(), units.end(), [&](const MatrixUnit& unit) {
-    if (unit.acc != acc || unit.place != UnitPlace::kVectors) return false;
+    if (unit.acc != acc) return false;
     const bool is_direct = (unit.a == x && unit.b == y) || (unit.a == y && unit.b == x);
     return is_direct ||
            (x == y && is_signed_int(x) && unit.b == x && unit.a == unsigned_of_same_width(x));

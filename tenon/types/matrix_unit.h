@@ -47,7 +47,7 @@ struct MatrixUnit {
   friend bool operator==(const MatrixUnit&, const MatrixUnit&) = default;
 };
 
-/// Whether one of the units on vectors adds up products of `x` and `y`, in this or the other order,
+/// Whether one of the units adds up products of `x` and `y`, in this or the other order,
 /// in `acc`; also where one that takes x unsigned does, for that takes signed numbers after an
 /// offset.
 bool has_product_unit(std::span<const MatrixUnit> units, DType x, DType y, DType acc);

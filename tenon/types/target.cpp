@@ -171,9 +171,10 @@ std::string to_text(const Target& target) {
       " lanes=", target.max_lanes, " arguments=", target.max_arguments,
       " index=", target.has_i64_index ? "i64" : "i32", " registers=", target.vector_registers,
       " pointers=", target.scalar_registers, " rate=", target.mulacc_rate,
-      " chains=", target.mulacc_chains, " caches=", join(caches, ","), " line=", target.line_bytes,
-      " memory=", target.memory_speed, " fork=", target.fork_ns, " bypass=", target.bypass_bytes,
-      " threads=", target.threads);
+      " chains=", target.mulacc_chains, " tiles=", target.tiles.registers,
+      " tile_rate=", target.tiles.rate, " tile_chains=", target.tiles.chains,
+      " caches=", join(caches, ","), " line=", target.line_bytes, " memory=", target.memory_speed,
+      " fork=", target.fork_ns, " bypass=", target.bypass_bytes, " threads=", target.threads);
 }
 
 Target parse_target(std::string_view text) {
@@ -212,6 +213,9 @@ Target parse_target(std::string_view text) {
   target.scalar_registers = fields.next_number<int>("pointers");
   target.mulacc_rate = fields.next_number<int>("rate");
   target.mulacc_chains = fields.next_number<int>("chains");
+  target.tiles.registers = fields.next_number<int>("tiles");
+  target.tiles.rate = fields.next_number<int>("tile_rate");
+  target.tiles.chains = fields.next_number<int>("tile_chains");
   for (const std::string_view cache : fields.next_list("caches"))
     target.caches.push_back(parse_cache(cache));
   target.line_bytes = fields.next_number<int>("line");

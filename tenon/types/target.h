@@ -39,6 +39,14 @@ struct CacheLevel {
   friend bool operator==(const CacheLevel&, const CacheLevel&) = default;
 };
 
+/// What the tiles of the units on tiles take.
+struct TileFacts {
+  int registers = 0;  ///< tiles at once; 0: nothing has tiles
+  int rate = 1;       ///< products of tiles that one thread does in a microsecond
+  int chains = 1;     ///< that must not depend on each other for that rate
+  friend bool operator==(const TileFacts&, const TileFacts&) = default;
+};
+
 struct Target {
   std::string arch;                   ///< "x86_64", ...
   std::vector<std::string> features;  ///< instruction sets by the field's names, sorted
@@ -49,7 +57,7 @@ struct Target {
   std::vector<Op> native_ops;  ///< of sqrt, trunc, fma, exp2, log2, sin: done by the device
   bool fuses_mulacc = false;   ///< mulacc is one rounding (else two)
 
-  std::vector<MatrixUnit> units;  ///< the linear level names them by position; best first
+  std::vector<MatrixUnit> units;  ///< the linear level names them by position
 
   int max_vector_bytes = 0;     ///< widest vector; 0: scalars only
   int64_t max_local_bytes = 0;  ///< group memory of one group
@@ -61,8 +69,9 @@ struct Target {
   // What plans are priced by.
   int vector_registers = 16;
   int scalar_registers = 16;
-  int mulacc_rate = 1000;          ///< vectors that one thread multiplies and adds in a microsecond
-  int mulacc_chains = 8;           ///< that must not depend on each other for that rate
+  int mulacc_rate = 1000;  ///< vectors that one thread multiplies and adds in a microsecond
+  int mulacc_chains = 8;   ///< that must not depend on each other for that rate
+  TileFacts tiles;
   std::vector<CacheLevel> caches;  ///< innermost first
   int line_bytes = 64;
   int memory_speed = 10;            ///< bytes a nanosecond that one thread reads

@@ -8,15 +8,19 @@
 
 #include "tenon/backend/cpu/cpu_target.h"
 #include "tenon/base/text.h"
+#include "tenon/codegen/codegen.h"
+#include "tenon/ir/eval_kernel.h"
 #include "tenon/ir/eval_linear.h"
 #include "tenon/ir/eval_op.h"
 #include "tenon/ir/eval_unit.h"
+#include "tenon/ir/kernel_text.h"
 #include "tenon/ir/linear_text.h"
 #include "tenon/ir/linear_unit.h"
 #include "tenon/ir/linear_verify.h"
 #include "tenon/render/llvm.h"
 #include "tests/render/kernel_library.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/random_kernel.h"
 
 namespace tenon::testing {
 namespace {
@@ -228,7 +232,7 @@ LinearProgram tiles_program(size_t number, const MatrixUnit& unit) {
 // The evaluator's tiles are rows of memory: beside plain loops, on whole numbers.
 TEST(UnitRules, TilesMoveRowsAndMultiplyThem) {
   const Target target = target_of("x86_64,amx-bf16,amx-int8");
-  ASSERT_EQ(target.units.size(), 3U);
+  ASSERT_EQ(target.units.size(), 5U);
   for (size_t number = 0; number < target.units.size(); ++number) {
     const MatrixUnit& unit = target.units[number];
     const LinearProgram program = tiles_program(number, unit);
@@ -240,7 +244,8 @@ TEST(UnitRules, TilesMoveRowsAndMultiplyThem) {
     HostBuffer b(stored(unit.b), 16 * k);
     const HostBuffer c(unit.acc, 512);
     const auto whole_a = [](size_t i) { return static_cast<int64_t>(i * 7 % 11); };
-    const auto whole_b = [](size_t i) { return static_cast<int64_t>(i * 5 % 13) - 6; };
+    const int64_t least = unit.b == DType::kU8 ? 0 : -6;
+    const auto whole_b = [&](size_t i) { return static_cast<int64_t>(i * 5 % 13) + least; };
     for (size_t i = 0; i < 16 * k; ++i) {
       a.set(i, eval_cast(static_cast<uint64_t>(whole_a(i)), DType::kI64, unit.a));
       b.set(i, eval_cast(static_cast<uint64_t>(whole_b(i)), DType::kI64, unit.b));
@@ -271,7 +276,7 @@ TEST(UnitRules, TilesMoveRowsAndMultiplyThem) {
 // Compiled everywhere, run where the CPU has tiles.
 TEST(UnitRules, TileInstructionsAreMade) {
   CpuLevel level = make_level("amx", "-mamx-bf16 -mamx-int8", "x86_64,amx-bf16,amx-int8");
-  const std::string_view wanted[] = {"tdpbf16ps", "tdpbssd", "tdpbusd"};
+  const std::string_view wanted[] = {"tdpbf16ps", "tdpbssd", "tdpbsud", "tdpbusd", "tdpbuud"};
   for (const Renderer* renderer : {&c_renderer(), &llvm_renderer()}) {
     if (why_not_compiled(*renderer)) continue;
     std::vector<RenderedSource> sources;
@@ -286,6 +291,85 @@ TEST(UnitRules, TileInstructionsAreMade) {
       EXPECT_NE(code.find(word), std::string::npos) << word << "\n" << code;
     for (const std::string_view word : {"ldtilecfg", "tilezero", "tileloadd", "tilestored"})
       EXPECT_NE(code.find(word), std::string::npos) << word << "\n" << code;
+  }
+}
+
+// --- kernels that are planned for tiles ---
+
+const CpuLevel& tile_level() {
+  static const CpuLevel level = make_level(
+      "amx",
+      "-mamx-bf16 -mamx-int8 -mavx512bf16 -mavx512vnni -mavx512bw -mavx512dq -mavx512vl "
+      "-mfma -mf16c",
+      "x86_64,amx-bf16,amx-int8,avx512bf16,avx512vnni,avx512bw,avx512dq,avx512vl,fma,f16c");
+  return level;
+}
+
+std::string product_kernel(std::string_view name, std::string_view a, std::string_view b, int m,
+                           int n, int k) {
+  const std::string acc = a == "bf16" ? "f32" : "i32";
+  return concat("kernel ", name, " {\n  out b0: ", acc, "[", m, ",", n, "]\n  in b1: ", a, "[", m,
+                ",", k, "]\n  in b2: ", b, "[", k, ",", n, "]\n  in b3: ", acc, "[", n,
+                "]\n  tmp t0: ", acc, "[", m, ",", n, "]\n  t0[d0,d1] += ", acc, "(b1[d0,d2]) * ",
+                acc, "(b2[d2,d1])  over d0:", m, ", d1:", n, ", d2:", k, " red  start 0", acc,
+                "\n  b0[d3,d4] = max(t0[d3,d4] + b3[d4], 0", acc, ")  over d3:", m, ", d4:", n,
+                "\n}\n");
+}
+
+struct TileCase {
+  std::string_view a;
+  std::string_view b;
+  std::string_view instruction;
+};
+
+// Whole tiles and tails of each kind; the depth whole and in blocks.
+TEST(UnitKernels, ProductsAreComputedInTilesThatStayInRegisters) {
+  const CpuLevel& level = tile_level();
+  constexpr TileCase kCases[] = {{"bf16", "bf16", "tdpbf16ps"},
+                                 {"i8", "i8", "tdpbssd"},
+                                 {"u8", "i8", "tdpbusd"},
+                                 {"i8", "u8", "tdpbsud"},
+                                 {"u8", "u8", "tdpbuud"}};
+  constexpr std::array<int, 3> kSizes[] = {{64, 96, 128}, {21, 70, 67}, {150, 100, 3000}};
+  for (const Renderer* renderer : {&c_renderer(), &llvm_renderer()}) {
+    if (why_not_compiled(*renderer)) continue;
+    for (const auto& [m, n, k] : kSizes) {
+      std::vector<Kernel> kernels;
+      std::vector<LinearProgram> programs;
+      std::vector<RenderedSource> sources;
+      for (const TileCase& with : kCases) {
+        const std::string name = concat("mm", kernels.size());
+        kernels.push_back(parse_kernel(product_kernel(name, with.a, with.b, m, n, k), "product"));
+        programs.push_back(lower_kernel(kernels.back(), level.target, {.verify = true}));
+        sources.push_back(renderer->render(programs.back(), level.target));
+      }
+      const KernelLibrary library(sources, {renderer, &level, "amx"});
+      EXPECT_EQ(library.problems(), "") << library.text();
+      for (size_t i = 0; i < kernels.size(); ++i) {
+        SCOPED_TRACE(concat(renderer->name(), " ", kCases[i].instruction, " ", m, "x", n, "x", k));
+        const std::string code = library.disassembly(sources[i].entry);
+        EXPECT_NE(code.find(kCases[i].instruction), std::string::npos) << code;
+        EXPECT_EQ(code.find("call"), std::string::npos) << code;
+        for (const std::string_view line : split(code, '\n')) {
+          const bool moves = line.find("tileload") != std::string_view::npos ||
+                             line.find("tilestore") != std::string_view::npos;
+          EXPECT_FALSE(moves && line.find("rsp") != std::string_view::npos) << line;
+        }
+        if (!level.is_here) continue;
+        test::KernelMemory memory(kernels[i], 7);
+        eval_kernel(kernels[i], memory.kernel_arguments());
+        const std::vector<std::byte> expected = memory.outputs();
+        memory.reset();
+        std::vector<uint64_t> addresses;
+        for (const ArgumentValue& value : memory.program_arguments(programs[i].signature))
+          addresses.push_back(reinterpret_cast<uint64_t>(value.address));
+        const HostBuffer scratch(DType::kU8, static_cast<size_t>(level.target.max_local_bytes));
+        library.kernel(sources[i].entry)(pack_arguments(programs[i].signature, addresses).data(), 0,
+                                         num_groups(programs[i]), scratch.data());
+        EXPECT_EQ(memory.outputs(), expected);
+        EXPECT_EQ(memory.guard_finding(), "");
+      }
+    }
   }
 }
 

@@ -44,4 +44,18 @@ inline Target unit_target() {
   return target;
 }
 
+/// Vectors of 64 bytes, and matrix units on tiles: bf16, and bytes with a sign or without.
+inline Target tile_target() {
+  Target target = vector_target();
+  for (const std::string_view unit : {"bf16*bf16>f32:16x16x32/2:tiles:two_sums:flush:setup",
+                                      "i8*i8>i32:16x16x64/4:tiles:exact:keep:setup",
+                                      "i8*u8>i32:16x16x64/4:tiles:exact:keep:setup",
+                                      "u8*i8>i32:16x16x64/4:tiles:exact:keep:setup",
+                                      "u8*u8>i32:16x16x64/4:tiles:exact:keep:setup"}) {
+    target.units.push_back(parse_matrix_unit(unit));
+  }
+  target.tiles = {.registers = 8, .rate = 210, .chains = 4};
+  return target;
+}
+
 }  // namespace tenon::test

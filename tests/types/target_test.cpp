@@ -48,6 +48,7 @@ Target example() {
   target.vector_registers = 32;
   target.mulacc_rate = 3600;
   target.mulacc_chains = 8;
+  target.tiles = {.registers = 8, .rate = 210, .chains = 4};
   target.caches = {{32768, 8, 1, 210}, {1 << 20, 8, 2, 115}};
   target.memory_speed = 20;
   target.bypass_bytes = 1 << 25;
@@ -60,7 +61,9 @@ constexpr std::string_view kExampleText =
     "units=bf16*bf16>f32:1x16x2/2:vectors:odd_first:flush:ready,"
     "u8*i8>i32:16x16x64/4:tiles:exact:keep:setup "
     "vector=64 local=1099511627776 lanes=1 arguments=128 index=i64 registers=32 pointers=16 "
-    "rate=3600 chains=8 caches=32768:8:1:210,1048576:8:2:115 line=64 memory=20 fork=1000 "
+    "rate=3600 chains=8 tiles=8 tile_rate=210 tile_chains=4 caches=32768:8:1:210,1048576:8:2:115 "
+    "line=64 memory=20 "
+    "fork=1000 "
     "bypass=33554432 threads=2";
 
 TEST(Target, TextIsStableAndReadsBack) {
@@ -107,6 +110,10 @@ TEST(Target, EveryFieldChangesTheText) {
   EXPECT_TRUE(differs([](Target& t) { t.scalar_registers = 8; }));
   EXPECT_TRUE(differs([](Target& t) { t.mulacc_rate = 1; }));
   EXPECT_TRUE(differs([](Target& t) { t.mulacc_chains = 1; }));
+  EXPECT_TRUE(differs([](Target& t) { t.tiles.registers = 4; }));
+  EXPECT_TRUE(differs([](Target& t) { t.tiles.rate = 1; }));
+  EXPECT_TRUE(differs([](Target& t) { t.tiles.chains = 1; }));
+  EXPECT_TRUE(differs([](Target& t) { t.tiles = {}; }));
   EXPECT_TRUE(differs([](Target& t) { t.caches.pop_back(); }));
   EXPECT_TRUE(differs([](Target& t) { t.caches[0].bytes = 1; }));
   EXPECT_TRUE(differs([](Target& t) { t.caches[0].ways = 1; }));

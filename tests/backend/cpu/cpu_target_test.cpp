@@ -78,8 +78,11 @@ TEST(CpuTarget, UnitsComeAndGoWithTheirFeatures) {
   EXPECT_EQ(shapes("x86_64,avxvnni"), "u8*i8>i32:1x8x4 u8*i8>i32:1x4x4");
   EXPECT_EQ(shapes("x86_64,avx512bf16"), "");  // no vectors of 64 bytes, no shorter forms
   EXPECT_EQ(shapes("x86_64,amx-bf16"), "bf16*bf16>f32:16x16x32");
-  EXPECT_EQ(shapes("x86_64,amx-int8"), "i8*i8>i32:16x16x64 u8*i8>i32:16x16x64");
+  EXPECT_EQ(shapes("x86_64,amx-int8"),
+            "i8*i8>i32:16x16x64 i8*u8>i32:16x16x64 u8*i8>i32:16x16x64 u8*u8>i32:16x16x64");
   EXPECT_EQ(shapes("x86_64,amx-int8,amx-bf16,-amx-tile"), "");
+  EXPECT_EQ(target_for("x86_64,amx-int8").tiles.registers, 8);
+  EXPECT_EQ(target_for(wide).tiles, TileFacts());
 }
 
 TEST(CpuTarget, FeaturesComeBackFromTheTextForm) {
