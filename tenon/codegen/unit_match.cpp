@@ -3,6 +3,7 @@
 #include "tenon/codegen/unit_match.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "tenon/base/text.h"
@@ -137,14 +138,15 @@ class TileCheck {
     }
     if (auto why = why_not_staged(factors->a, factors->b)) return why;
     if (auto why = why_not_staged(factors->b, factors->a)) return why;
-    const auto a = steps_of_stage(factors->a);
-    const auto b = steps_of_stage(factors->b);
-    if (!a || !a->is_a(unit.group)) return "its operand of rows is not staged in tiles";
-    if (!b || !b->is_b(unit.group)) return "its operand of columns is not staged in tiles";
+    const int64_t group = unit.group;
+    if (!lies_as(factors->a, {kAny, 0, group, 1}))
+      return "its operand of rows is not staged in tiles";
+    if (!lies_as(factors->b, {0, group, kAny, 1})) {
+      return "its operand of columns is not staged in tiles";
+    }
     const StorageBox& tmp = placement_.storage.at(source.dst);
-    const auto acc = steps_in(tmp, source.index);
-    if (!acc || !acc->is_acc() || !tmp.alias.empty() ||
-        (comp_.carry && !comp_.carry->alias.empty())) {
+    const bool is_in_group = tmp.alias.empty() && (!comp_.carry || comp_.carry->alias.empty());
+    if (!is_in_group || !lies_as(tmp, source.index, {kAny, 1, 0, 0})) {
       return "its accumulators do not lie in tiles in group memory";
     }
     return why_no_registers(*factors);
@@ -186,11 +188,15 @@ class TileCheck {
     return std::nullopt;
   }
 
-  std::optional<TileSteps> steps_of_stage(const Node& factor) const {
-    return steps_in(stage_of(factor)->storage, load_parts(load_under(factor)).index);
+  // By how much an index of memory moves with a row, a column, a group of the depth, in a group.
+  using Steps = std::array<int64_t, 4>;
+  static constexpr int64_t kAny = -1;  // whatever it is, if rows do not run backwards
+
+  bool lies_as(const Node& factor, const Steps& wanted) const {
+    return lies_as(stage_of(factor)->storage, load_parts(load_under(factor)).index, wanted);
   }
 
-  std::optional<TileSteps> steps_in(const StorageBox& storage, std::span<const Node> index) const {
+  bool lies_as(const StorageBox& storage, std::span<const Node> index, const Steps& wanted) const {
     const auto values = axis_values(comp_);
     std::vector<Node> placed;
     for (const Node& node : index)
@@ -198,23 +204,26 @@ class TileCheck {
     placed = storage_index(storage, placed);
     const BufferDecl& decl = placement_.nest.buffers[static_cast<size_t>(storage.buffer)];
     for (size_t dim = 0; dim < placed.size(); ++dim) {
-      if (bounds(placed[dim]).max >= decl.dims[dim]) return std::nullopt;
+      if (bounds(placed[dim]).max >= decl.dims[dim]) return false;
     }
     StructuralOrder order;
     const auto form = to_affine(simplify_index(layout_offset(decl, placed)), order);
-    if (!form) return std::nullopt;
-    TileSteps steps;
+    if (!form) return false;
+    const std::array axes{axes_.row, axes_.column, axes_.groups, axes_.group};
+    Steps steps{};
     for (const AffineTerm& term : form->terms) {
-      const bool is_axis = term.node.op() == Op::kAxis;
-      for (const auto& [axis, step] : {std::pair{axes_.row, &steps.row},
-                                       {axes_.column, &steps.column},
-                                       {axes_.groups, &steps.groups},
-                                       {axes_.group, &steps.group}}) {
-        if (is_axis && term.node == axis) *step = term.coefficient;
-        if (!is_axis && uses_axis(term.node, axis)) return std::nullopt;
+      for (size_t i = 0; i < axes.size(); ++i) {
+        if (term.node == axes[i]) {
+          steps[i] = term.coefficient;
+        } else if (uses_axis(term.node, axes[i])) {
+          return false;
+        }
       }
     }
-    return steps;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      if (wanted[i] == kAny ? steps[i] <= 0 : steps[i] != wanted[i]) return false;
+    }
+    return true;
   }
 
   // Tiles of sums and of both operands are held at once.

@@ -50,23 +50,6 @@ UnitAxes unit_axes_of(std::span<const AxisUse> axes);
 int find_tile_unit(std::span<const MatrixUnit> units, const UnitFactors& factors, DType acc,
                    const UnitAxes& axes);
 
-/// By how much an index of memory moves with each axis of the unit; an axis that is missing: 0.
-struct TileSteps {
-  int64_t row = 0;
-  int64_t column = 0;
-  int64_t groups = 0;
-  int64_t group = 0;
-
-  // Whether rows of tiles of operand a, of operand b or of the accumulator lie in one piece each.
-  bool is_a(int64_t group_size) const {
-    return row > 0 && column == 0 && groups == group_size && group == 1;
-  }
-  bool is_b(int64_t group_size) const {
-    return row == 0 && column == group_size && groups > 0 && group == 1;
-  }
-  bool is_acc() const { return row > 0 && column == 1 && groups == 0 && group == 0; }
-};
-
 /// Why a comp of the placement cannot be given to a unit that its parts ask for; nothing if it can,
 /// or asks for none.
 std::optional<std::string> why_not_unit(const Placement& placement, const PlacedComp& comp,
