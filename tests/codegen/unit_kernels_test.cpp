@@ -403,7 +403,12 @@ TEST(UnitKernels, TheFasterUnitIsTaken) {
                             "\n  b0[d3,d4] = t0[d3,d4]  over d3:256, d4:256\n}\n"),
                      "product"),
         with);
-    const Plan plan = choose_plan(kernel, with);
+    const std::vector<PlanChoice> choices = choose_plans(kernel, with, 3);
+    EXPECT_EQ(choices.size(), 3U);
+    EXPECT_TRUE(std::ranges::is_sorted(
+        choices, {}, [](const PlanChoice& choice) { return choice.cost.seconds; }));
+    EXPECT_GT(choices[0].cost.seconds, 0);
+    const Plan& plan = choices[0].plan;
     EXPECT_TRUE(std::ranges::any_of(plan.comps[0].parts, [](const Part& part) {
       return part.role == Role::kUnit;
     })) << to_text(plan, kernel);
