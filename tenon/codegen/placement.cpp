@@ -627,7 +627,9 @@ class Placer {
       const bool writes_all = reader.guard.empty() && !reader.combine;
       if (loads.size() != 1 || load_parts(loads[0]).gated || !writes_all) break;
       for (const Node& index : load_parts(loads[0]).index) {
-        if (index.op() != Op::kAxis && !(is_const(index) && idx_value(index) == 0)) {
+        int64_t size = is_const(index) && idx_value(index) == 0 ? 1 : -1;  // of what is read
+        if (index.op() == Op::kAxis) size = axis_extent(index);
+        if (decl.dims[storage.dims.size()] != size) {
           refuse_plan("'", out.name, "' is not written where comp ", comp.plan->comp, " is read");
         }
         storage.dims.push_back(index);
