@@ -42,6 +42,7 @@ DeviceTable& table() {
 }
 
 Device*& thread_default() {
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): one for each thread
   thread_local Device* device = nullptr;
   return device;
 }

@@ -18,7 +18,8 @@ struct HookState {
 };
 
 HookState& state() {
-  static auto* const instance = new HookState;  // leaked on purpose: realised in destructors
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): leaked on purpose
+  static auto* const instance = new HookState;
   return *instance;
 }
 

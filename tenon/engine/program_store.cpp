@@ -328,7 +328,8 @@ CompileCache& shared_compile_cache() {
     std::mutex mutex;
     std::map<std::pair<std::string, int64_t>, CompileCache> by_setting;
   };
-  static auto* const caches = new Caches;  // leaked on purpose: used in destructors
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): leaked on purpose
+  static auto* const caches = new Caches;
   CompileCacheOptions options = cache_options_from_settings();
   options.on_warning = [](const std::string& text) {
     send_event({.kind = EngineEvent::Kind::kWarning, .kernel = {}, .device = {}, .text = text});

@@ -23,7 +23,8 @@ namespace {
 
 /// Held alone while a realisation replaces the values of the buffers that it assigns to.
 std::shared_mutex& assigned_mutex() {
-  static auto* const mutex = new std::shared_mutex;  // leaked on purpose: used in destructors
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): leaked on purpose
+  static auto* const mutex = new std::shared_mutex;
   return *mutex;
 }
 
@@ -286,7 +287,8 @@ void settle_launch_time(RealizeStats& stats, int64_t wall_ns) {
 
 /// One realisation with assigns at a time: the same assign must not run twice.
 std::mutex& assign_mutex() {
-  static auto* const mutex = new std::mutex;  // leaked on purpose: used in destructors
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): leaked on purpose
+  static auto* const mutex = new std::mutex;
   return *mutex;
 }
 
