@@ -215,7 +215,7 @@ std::string_view text_of(std::string_view what) {
 TEST(EmitLinear, ProgramsHaveTheValueOfTheirNest) {
   for (const Kernel& nest : all_nests()) {
     SCOPED_TRACE(nest.name);
-    for (const uint64_t seed : {1, 2}) {
+    for (const uint64_t seed : {1U, 2U}) {
       EXPECT_EQ(evaluate_nest(lower_nest(nest, scalar_target()), seed), "");
     }
   }

@@ -61,7 +61,7 @@ std::string first_wrong_pass(const Kernel& kernel, const Plan& plan, const Targe
   options.on_kernel = [&](std::string_view pass, const Kernel& nest) {
     last = concat(pass, "\n", to_text(nest));
     memory.reset();
-    eval_kernel(nest, memory.kernel_arguments(), 1 + coverage.plans % 3);
+    eval_kernel(nest, memory.kernel_arguments(), static_cast<uint64_t>(1 + coverage.plans % 3));
     judge(pass, to_text(nest));
     if (checks_texts) check_text(to_text(renumber_axes(nest)), parse_kernel, pass);
   };
