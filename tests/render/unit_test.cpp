@@ -7,6 +7,7 @@
 #include <random>
 
 #include "tenon/backend/cpu/cpu_target.h"
+#include "tenon/backend/cpu/sanitizer.h"
 #include "tenon/base/text.h"
 #include "tenon/codegen/codegen.h"
 #include "tenon/ir/eval_kernel.h"
@@ -324,6 +325,7 @@ struct TileCase {
 
 // Whole tiles and tails of each kind; the depth whole and in blocks.
 TEST(UnitKernels, ProductsAreComputedInTilesThatStayInRegisters) {
+  if (cpu::kSanitizerBuild) GTEST_SKIP() << "instrumented code has calls";
   const CpuLevel& level = tile_level();
   constexpr TileCase kCases[] = {{"bf16", "bf16", "tdpbf16ps"},
                                  {"i8", "i8", "tdpbssd"},
