@@ -31,14 +31,27 @@ struct Product {
   std::string b;
 };
 
+// Of the operands, the accumulator and the output.
+struct ProductTypes {
+  bool is_float;
+  std::string a;
+  std::string b;
+  std::string acc;
+  std::string out;
+};
+
+ProductTypes random_types(testing::Random& random) {
+  const bool is_float = random.between(0, 1) == 0;
+  const std::string a = is_float ? "bf16" : random.between(0, 1) == 0 ? "i8" : "u8";
+  const std::string acc = is_float ? "f32" : "i32";
+  const std::string out = is_float && random.between(0, 1) == 0 ? "bf16" : acc;
+  return {is_float, a, is_float ? "bf16" : "i8", acc, out};
+}
+
 // t[g, i, j] += a[g, i, k] * b[g, k, j] with dims of a and b in some order, then something
 // elementwise.
 Product random_product(testing::Random& random) {
-  const bool is_float = random.between(0, 1) == 0;
-  const std::string a = is_float ? "bf16" : random.between(0, 1) == 0 ? "i8" : "u8";
-  const std::string b = is_float ? "bf16" : "i8";
-  const std::string acc = is_float ? "f32" : "i32";
-  const std::string out = is_float && random.between(0, 1) == 0 ? "bf16" : acc;
+  const auto [is_float, a, b, acc, out] = random_types(random);
   const int64_t groups = random.between(1, 2);
   const int64_t m = random.between(1, 20);
   const int64_t n = random.between(1, 40);
@@ -137,11 +150,7 @@ constexpr Sizes kTileSizes[] = {{32, 32, 64}, {33, 48, 64}, {16, 16, 32},
 // t[g, i, j] += a[g, i, k] * b[g, k, j] behind views that leave out the ends of dims; then
 // something elementwise.
 std::string product_for_tiles(testing::Random& random, const Sizes& size) {
-  const bool is_float = random.between(0, 1) == 0;
-  const std::string a = is_float ? "bf16" : random.between(0, 1) == 0 ? "i8" : "u8";
-  const std::string b = is_float ? "bf16" : "i8";
-  const std::string acc = is_float ? "f32" : "i32";
-  const std::string out = is_float && random.between(0, 1) == 0 ? "bf16" : acc;
+  const auto [is_float, a, b, acc, out] = random_types(random);
   const int64_t groups = random.between(1, 2);
   const auto operand = [&](std::string_view name, std::string_view dtype, int64_t side,
                            std::string_view side_axis) {

@@ -325,7 +325,8 @@ struct TileCase {
 
 // Whole tiles and tails of each kind; the depth whole and in blocks.
 TEST(UnitKernels, ProductsAreComputedInTilesThatStayInRegisters) {
-  if (cpu::kSanitizerBuild) GTEST_SKIP() << "instrumented code has calls";
+  if (cpu::kSanitizerBuild)
+    GTEST_SKIP() << "a sanitizer's build: its calls and spills stand in the code";
   const CpuLevel& level = tile_level();
   constexpr TileCase kCases[] = {{"bf16", "bf16", "tdpbf16ps"},
                                  {"i8", "i8", "tdpbssd"},
