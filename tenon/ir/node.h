@@ -57,6 +57,7 @@ class Ref {
     if (pointer_ != nullptr) pointer_->release();
   }
   T* get() const { return pointer_; }
+  // NOLINTNEXTLINE(clang-analyzer-cplusplus.NewDelete): it cannot follow counts
   T* operator->() const { return pointer_; }
   T& operator*() const { return *pointer_; }
   explicit operator bool() const { return pointer_ != nullptr; }
@@ -80,6 +81,7 @@ class Node {
     return *this;
   }
   ~Node() {
+    // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): it cannot follow counts
     if (data_ != nullptr) release(data_);
   }
 
