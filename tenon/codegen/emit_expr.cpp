@@ -346,7 +346,10 @@ std::optional<IndexForm> ExprEmitter::find_bound(const Node& compare) {
   if (!left || !right) return std::nullopt;
   auto difference = add_scaled(*right, *left, -1, order_);
   if (!difference) return std::nullopt;
-  if (compare.op() == Op::kLe) ++difference->offset;
+  if (compare.op() == Op::kLe) {
+    if (difference->offset == INT64_MAX) return std::nullopt;
+    ++difference->offset;
+  }
   // The bound is the difference plus v, of at most 64 lanes.
   const IntRange whole = dtype_range(compare.src(0).dtype());
   const IntRange bound = add(bounds(*difference, bounds_), {0, kMaxVectorLanes});

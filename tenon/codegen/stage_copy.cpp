@@ -160,6 +160,11 @@ bool narrow(Window& window, const LoadParts& load, const Node& condition) {
     const int64_t last = condition.op() == Op::kLe ? -1 : 0;
     const auto below = add_scaled(*difference, *index, -1, order);
     const auto above = add_scaled(*difference, *index, 1, order);
+    constexpr int64_t kFar = INT64_MAX / 2;
+    const auto is_far = [](const auto& form) {
+      return form->offset > kFar || form->offset < -kFar;
+    };
+    if ((below && is_far(below)) || (above && is_far(above))) return false;
     if (below && below->is_const()) {
       window.end[dim] = std::min(window.end[dim], -(below->offset + last));
       return true;

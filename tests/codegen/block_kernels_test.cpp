@@ -14,6 +14,7 @@
 #include "tenon/ir/kernel_text.h"
 #include "tests/support/random.h"
 #include "tests/support/random_kernel.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/test_target.h"
 
 namespace tenon::test {
@@ -55,11 +56,7 @@ std::string attention(Random& random) {
 }
 
 TEST(BlockKernels, EveryCandidateKeepsTheValue) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  constexpr int kNumKernels = 15;
-#else
-  constexpr int kNumKernels = 60;
-#endif
+  constexpr int kNumKernels = testing::kIsSanitized ? 15 : 60;
   Random random(11);
   int num_plans = 0;
   int num_blocks = 0;

@@ -16,16 +16,13 @@
 #include "tenon/ir/linear_text.h"
 #include "tests/support/random_kernel.h"
 #include "tests/support/random_plan.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/test_target.h"
 
 namespace tenon::test {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kNumKernels = 150;  // ten times slower
-#else
-constexpr int kNumKernels = 1000;
-#endif
+constexpr int kNumKernels = testing::kIsSanitized ? 150 : 1000;
 constexpr uint64_t kOnceWrong[] = {1277, 1377, 2132, 2218, 3793};
 
 struct Coverage {
