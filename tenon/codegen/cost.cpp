@@ -250,11 +250,11 @@ class PlanEstimate {
     if (nest.tile_rows > 0) return count * static_cast<double>(nest.tile_rows);
     // A group that does not lie side by side is put together from its elements.
     const bool is_apart = nest.unit_group > 0 && !access.is_store &&
-                          stage_of(nest, access) == nullptr && access.uses(nest.unit_depth) &&
-                          access.strides[nest.unit_depth] != 1;
+                          stage_of(nest, access.buffer) == nullptr &&
+                          access.uses(nest.unit_depth) && access.strides[nest.unit_depth] != 1;
     if (is_apart) return count * static_cast<double>(nest.unit_group) * kApartCost;
     if (nest.vec == nest.counts.size() || !access.uses(nest.vec)) return count;
-    if (!access.is_store && stage_of(nest, access) != nullptr) return count;
+    if (!access.is_store && stage_of(nest, access.buffer) != nullptr) return count;
     if (access.strides[nest.vec] == 1 && !access.is_irregular[nest.vec]) return count;
     // A square that is transposed in registers takes two shuffles for each of log2 steps.
     const auto lanes = static_cast<double>(nest.lanes);
@@ -262,9 +262,9 @@ class PlanEstimate {
     return count * lanes * 1.5;
   }
 
-  static const Stage* stage_of(const Nest& nest, const Access& access) {
+  static const Stage* stage_of(const Nest& nest, int buffer) {
     for (const Stage& stage : nest.plan->stages) {
-      if (stage.buffer == access.buffer) return &stage;
+      if (stage.buffer == buffer) return &stage;
     }
     return nullptr;
   }
@@ -309,6 +309,8 @@ class PlanEstimate {
     double ops = nest.unit_group > 0 ? instances(nest) * unit_ops(nest) : 0;
     for (const OpGroup& group : walk.ops) {
       if (nest.unit_group > 0) break;
+      // A stage holds the zeros that a gate leaves.
+      if (group.gate_of >= 0 && stage_of(nest, group.gate_of) != nullptr) continue;
       double count = group.count;
       for (size_t i = 0; i < group.axes.size(); ++i)
         count *= group.axes[i] ? static_cast<double>(nest.counts[i]) : 1.0;
@@ -446,7 +448,7 @@ class PlanEstimate {
           }
         }
         stream.bypasses = access.is_store && nest.plan->store == StoreKind::kNonTemporal;
-        const Stage* const stage = access.is_store ? nullptr : stage_of(nest, access);
+        const Stage* const stage = access.is_store ? nullptr : stage_of(nest, access.buffer);
         if (stage != nullptr) {
           Stream copy = stream;
           copy.depth = nest.outer + static_cast<size_t>(stage->depth);

@@ -23,7 +23,7 @@ class DotPlans {
         walk_(input.walks[0]),
         last_(input.walks[1]),
         none_(walk_.num_axes()),
-        consumer_(consumer_axes(input)),
+        consumer_(consumer_axes(walk_, last_)),
         vec_(contiguous_red_axis()),
         lanes_(walk_.lanes),
         plans_(plans) {}

@@ -39,8 +39,13 @@ void add_row_plans(const PlanInput& input, std::vector<Candidate>& plans);
 /// Contractions over what rows share in register tiles of a block of rows, all else row by row.
 void add_block_plans(const PlanInput& input, std::vector<Candidate>& plans);
 
-/// Of two comps where the second reads the first: by axis of the first the axis of the second that
-/// runs over it; its number of axes: none.
-std::vector<size_t> consumer_axes(const PlanInput& input);
+/// By axis of a comp the axis of `last`, which reads it, that runs over it; its number of axes:
+/// none.
+std::vector<size_t> consumer_axes(const Walk& comp, const Walk& last);
+/// What `last` writes can hold the sums of a reduction that it reads between blocks of it.
+bool can_carry_in_output(const Kernel& kernel, const Walk& reduction, const Walk& last);
+/// What a comp's index runs through inside the first `num_loops` loops of its entry, overhanging
+/// steps included; 0: it is not affine.
+int64_t staged_extent(const Walk& walk, const Node& index, const CompPlan& entry, int num_loops);
 
 }  // namespace tenon

@@ -3,9 +3,8 @@
 #include "tenon/codegen/product_sum.h"
 
 #include <algorithm>
-#include <cstdlib>
 
-#include "tenon/rules/affine.h"
+#include "tenon/codegen/plan_families.h"
 
 namespace tenon {
 
@@ -16,19 +15,7 @@ ProductSum::ProductSum(const Kernel& source)
 
 // Each par axis of the sum is one of the last comp.
 bool ProductSum::find_columns() {
-  consumer.assign(none(), last.num_axes());
-  for (const Access& access : last.accesses) {
-    if (access.is_store || access.buffer != sum.comp->dst) continue;
-    const std::span<const Node> index = load_parts(access.load).index;
-    for (size_t dim = 0; dim < index.size(); ++dim) {
-      for (size_t i = 0; i < none(); ++i) {
-        if (sum.comp->index[dim] != axis(i)) continue;
-        for (size_t k = 0; k < last.num_axes(); ++k) {
-          if (last.comp->axes[k].axis == index[dim]) consumer[i] = k;
-        }
-      }
-    }
-  }
+  consumer = consumer_axes(sum, last);
   column = none();
   for (size_t i = 0; i < none(); ++i) {
     if (sum.is_red(i)) continue;
@@ -100,7 +87,9 @@ std::vector<LayoutPart> ProductSum::panels(const Operand& operand, size_t side, 
                                            int num_loops) const {
   const int side_dim = dim_of(operand, side);
   const int depth_dim = dim_of(operand, depth);
-  const auto length = [&](int dim) { return box_extent(operand, dim, entry, num_loops); };
+  const auto length = [&](int dim) {
+    return staged_extent(sum, operand.index[static_cast<size_t>(dim)], entry, num_loops);
+  };
   const bool is_aligned = operand.index[static_cast<size_t>(side_dim)] == axis(side);
   const int64_t places = is_aligned ? panel : round_up(length(side_dim), panel);
   std::vector<LayoutPart> layout{{side_dim, ceil_div(length(side_dim), places), 0}};
@@ -123,29 +112,6 @@ std::vector<Part> ProductSum::deal_others(CompPlan& entry, int64_t& groups) cons
     if (is_dealt) groups *= sum.extent(i);
   }
   return loops;
-}
-
-int64_t ProductSum::box_extent(const Operand& operand, int dim, const CompPlan& entry,
-                               int num_loops) const {
-  StructuralOrder order;
-  const auto form = to_affine(operand.index[static_cast<size_t>(dim)], order);
-  if (!form) return 0;
-  int64_t length = 1;
-  for (const AffineTerm& term : form->terms) {
-    size_t i = 0;
-    while (i < none() && axis(i) != term.node)
-      ++i;
-    if (i == none()) return 0;
-    int64_t inner = sum.extent(i);
-    int64_t step = 1;
-    for (size_t part = 0; part < entry.parts.size(); ++part) {
-      if (entry.parts[part].axis != static_cast<int>(i)) continue;
-      if (static_cast<int>(part) < num_loops) inner = entry.parts[part].step;
-      if (static_cast<int>(part) >= num_loops) step = std::max(step, entry.parts[part].step);
-    }
-    length += std::abs(term.coefficient) * (round_up(inner, step) - 1);
-  }
-  return length;
 }
 
 }  // namespace tenon

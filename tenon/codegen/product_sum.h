@@ -48,11 +48,6 @@ class ProductSum {
   /// these, else loops, which are returned and go behind. `groups`: times what is dealt.
   std::vector<Part> deal_others(CompPlan& entry, int64_t& groups) const;
 
- private:
-  // What the index of a dim runs through; 0: it is not affine.
-  int64_t box_extent(const Operand& operand, int dim, const CompPlan& entry, int depth) const;
-
- public:
   const Kernel& kernel;
   Walk sum;
   Walk last;

@@ -113,9 +113,13 @@ class StageCopy {
     const BufferDecl& source = nest_.buffers[static_cast<size_t>(stage_.stage.buffer)];
     std::vector<Node> index;
     Node gate;
+    bool is_outside = false;  // all of it
     const auto add_condition = [&](const Node& a, const Node& b) {
       const Node inside = simplify_index(make_expr(Op::kLt, a, b));
-      if (is_const(inside) && const_bits(inside) != 0) return;
+      if (is_const(inside)) {
+        is_outside = is_outside || const_bits(inside) == 0;
+        return;
+      }
       gate = gate ? make_expr(Op::kAnd, gate, inside) : inside;
     };
     for (size_t dim = 0; dim < source.dims.size(); ++dim) {
@@ -125,9 +129,10 @@ class StageCopy {
       add_condition(index.back(), idx_const(stage_.end[dim]));
     }
     const int buffer = stage_.stage.buffer;
-    copy_.value =
-        gate ? make_gated_load(buffer, source.dtype, index, gate, bits_const(source.dtype, 0))
-             : make_load(buffer, source.dtype, index);
+    const Node zero = bits_const(source.dtype, 0);
+    copy_.value = is_outside ? zero
+                  : gate     ? make_gated_load(buffer, source.dtype, index, gate, zero)
+                             : make_load(buffer, source.dtype, index);
   }
 
   Kernel& nest_;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 
 #include <algorithm>
+#include <bit>
+#include <cstdlib>
 
 #include "tenon/codegen/plan_families.h"
 #include "tenon/ir/tensor_ops.h"
+#include "tenon/rules/affine.h"
 
 namespace tenon {
 namespace {
@@ -13,6 +16,8 @@ constexpr int64_t kMaxTileVectors = 4;
 constexpr size_t kMaxTiles = 3;
 // Points of the reduction in one pass over the output, where it is cut.
 constexpr int64_t kDepths[] = {1024, 256, 32};
+// Places of an axis that a window slides along for which what is read is staged at once.
+constexpr int64_t kWindows[] = {1, 4, 16};
 
 struct TileSize {
   int64_t rows = 1;
@@ -27,17 +32,21 @@ struct TileOptions {
   int64_t depth = 1;  ///< of the longest red axis
   bool has_stage = false;
   bool deals_rows = false;  ///< over groups before columns
+  int64_t window = 1;       ///< of kWindows
 };
 
 class TilePlans {
  public:
-  TilePlans(const PlanInput& input, std::vector<Candidate>& plans)
+  /// Vectors along the axis that the output is contiguous along; `is_crossed`: along the columns of
+  /// another operand, and what is written is transposed tile by tile.
+  TilePlans(const PlanInput& input, bool is_crossed, std::vector<Candidate>& plans)
       : input_(input),
         target_(input.target),
         walk_(input.walks[0]),
         last_(input.walks[1]),
         none_(walk_.num_axes()),
-        consumer_(consumer_axes(input)),
+        consumer_(consumer_axes(walk_, last_)),
+        is_crossed_(is_crossed),
         vec_(none_),
         row_(none_),
         deep_(none_),
@@ -55,7 +64,11 @@ class TilePlans {
           if (has_stage ? reuse < kMinReuse : must_stage_) continue;
           for (const bool deals_rows : {false, true}) {
             if (deals_rows && row_ == none_) continue;
-            add({size, depth, has_stage, deals_rows});
+            for (const int64_t window : kWindows) {
+              if (window == 1 || (has_stage && has_window_)) {
+                add({size, depth, has_stage, deals_rows, window});
+              }
+            }
           }
         }
       }
@@ -63,14 +76,21 @@ class TilePlans {
   }
 
  private:
+  const Node& axis(size_t i) const { return walk_.comp->axes[i].axis; }
+
   bool find_axes() {
+    size_t side = none_;
     for (size_t i = 0; i < none_; ++i) {
       if (walk_.is_red(i)) continue;
       if (consumer_[i] == last_.num_axes()) return false;
-      if (last_.accesses[0].strides[consumer_[i]] == 1 && walk_.extent(i) > 1) vec_ = i;
+      if (last_.accesses[0].strides[consumer_[i]] == 1 && walk_.extent(i) > 1) side = i;
     }
+    if (side == none_) return false;
+    vec_ = is_crossed_ ? crossing(side) : side;
     if (vec_ == none_) return false;
     lanes_ = std::min(walk_.lanes, last_.lanes);
+    // Across pays where vectors along the output leave lanes empty.
+    if (is_crossed_ && walk_.extent(side) % lanes_ == 0) return false;
     // A vector wider than its axis would be cut to a width that none has.
     while (lanes_ > 1 && lanes_ > walk_.extent(vec_))
       lanes_ /= 2;
@@ -84,28 +104,56 @@ class TilePlans {
       ++streams;
       must_stage_ = must_stage_ || access.strides[vec_] != 1;
     }
-    if (must_stage_ && streams != 1) return false;
-    find_row_axis();
+    if ((must_stage_ || is_crossed_) && streams != 1) return false;
+    row_ = is_crossed_ ? side : longest_row_axis();
     red_points_ = 1;
     for (size_t i = 0; i < none_; ++i) {
       if (!walk_.is_red(i)) continue;
       red_points_ *= walk_.extent(i);
       if (deep_ == none_ || walk_.extent(i) > walk_.extent(deep_)) deep_ = i;
     }
+    for (size_t i = 0; i < none_; ++i)
+      has_window_ = has_window_ || slides(i);
     return true;
   }
 
-  // The longest par axis that operands along the vec axis do not move with.
-  void find_row_axis() {
+  // The longest par axis whose operands do not move with `side`; none_ if there is none.
+  size_t crossing(size_t side) const {
+    size_t found = none_;
     for (size_t i = 0; i < none_; ++i) {
-      if (i == vec_ || walk_.is_red(i) || walk_.extent(i) < 2) continue;
-      const bool is_reused =
-          std::all_of(walk_.accesses.begin() + 1, walk_.accesses.end(),
-                      [&](const Access& access) { return !access.uses(vec_) || !access.uses(i); });
-      if (is_reused && (row_ == none_ || walk_.extent(i) > walk_.extent(row_))) {
-        row_ = i;
-      }
+      if (i == side || walk_.is_red(i) || !is_reused(i, side)) continue;
+      const bool is_read = std::ranges::any_of(
+          walk_.accesses, [&](const Access& access) { return !access.is_store && access.uses(i); });
+      if (is_read && (found == none_ || walk_.extent(i) > walk_.extent(found))) found = i;
     }
+    return found;
+  }
+
+  // Whether no operand moves with both.
+  bool is_reused(size_t a, size_t b) const {
+    return std::all_of(walk_.accesses.begin() + 1, walk_.accesses.end(),
+                       [&](const Access& access) { return !access.uses(a) || !access.uses(b); });
+  }
+
+  // The longest par axis that operands along the vec axis do not move with.
+  size_t longest_row_axis() const {
+    size_t found = none_;
+    for (size_t i = 0; i < none_; ++i) {
+      if (i == vec_ || walk_.is_red(i) || walk_.extent(i) < 2 || !is_reused(i, vec_)) continue;
+      if (found == none_ || walk_.extent(i) > walk_.extent(found)) found = i;
+    }
+    return found;
+  }
+
+  // Whether some operand with a gate moves with a red axis and a loop of this axis in one dim.
+  bool slides(size_t i) const {
+    if (walk_.is_red(i) || i == vec_ || i == row_) return false;
+    return std::ranges::any_of(walk_.accesses, [&](const Access& access) {
+      if (access.is_store || !access.is_gated) return false;
+      return std::ranges::any_of(load_parts(access.load).index, [&](const Node& index) {
+        return index != axis(i) && has_axis(index, axis(i));
+      });
+    });
   }
 
   // As many accumulators as registers hold beside one row of operands: the ratio of arithmetic to
@@ -116,6 +164,9 @@ class TilePlans {
       std::pair<double, TileSize> found;
       for (int64_t rows = 1; rows <= std::min(reuse, kMaxTileRows); ++rows) {
         if (rows * vectors + vectors + 1 > target_.vector_registers - 1) continue;
+        const bool is_square =
+            rows > 2 && rows <= lanes_ && std::has_single_bit(static_cast<uint64_t>(rows));
+        if (is_crossed_ && !is_square) continue;
         const auto width = static_cast<double>(round_up(walk_.extent(vec_), vectors * lanes_));
         const auto height = static_cast<double>(round_up(reuse, rows));
         const auto tile = static_cast<double>(rows * vectors);
@@ -141,7 +192,7 @@ class TilePlans {
     if (deep_ == none_) return {1};
     const int64_t length = walk_.extent(deep_);
     std::vector<int64_t> depths{length};
-    if (red_points_ != length || !can_carry_in_output()) return depths;
+    if (red_points_ != length || !can_carry_in_output(input_.kernel, walk_, last_)) return depths;
     for (const int64_t most : kDepths) {
       if (length > most + most / 2) depths.push_back(ceil_div(length, ceil_div(length, most)));
     }
@@ -164,8 +215,9 @@ class TilePlans {
     for (size_t i = 0; i < none_; ++i) {
       if (walk_.is_red(i) || i == vec_ || i == row_) continue;
       const bool is_dealt = grid.size() + 2 < kMaxGridDims;
+      const int64_t window = slides(i) && !is_dealt ? std::min(options.window, walk_.extent(i)) : 1;
       (is_dealt ? grid : outer)
-          .push_back({static_cast<int>(i), is_dealt ? Role::kGrid : Role::kSeq, 1});
+          .push_back({static_cast<int>(i), is_dealt ? Role::kGrid : Role::kSeq, window});
       if (is_dealt) groups *= walk_.extent(i);
     }
     int64_t band = round_up(rows, size.rows);
@@ -176,7 +228,8 @@ class TilePlans {
     };
     if (options.deals_rows) cut_rows();
     const int64_t budget = target_.max_local_bytes / 2;
-    const int64_t most = std::max<int64_t>(budget / (depth * width), size.columns());
+    const int64_t staged = options.has_stage && !is_cut ? red_points_ : depth;  // of a column
+    const int64_t most = std::max<int64_t>(budget / (staged * width), size.columns());
     const int64_t parts = std::max(ceil_div(wanted, groups), ceil_div(columns, most));
     int64_t block = std::max(size.columns(), round_up(ceil_div(columns, parts), size.columns()));
     block = std::min(block, round_up(columns, size.columns()));
@@ -196,8 +249,14 @@ class TilePlans {
     entry.parts.insert(entry.parts.end(), outer.begin(), outer.end());
     if (is_cut) add(static_cast<int>(deep_), Role::kSeq, depth);
     const int stage_depth = static_cast<int>(entry.parts.size());
-    if (row_ != none_) add(static_cast<int>(row_), Role::kSeq, size.rows);
-    add(vec_axis, Role::kSeq, size.columns());
+    const auto add_tile = [&](bool is_vec) {
+      if (is_vec) add(vec_axis, Role::kSeq, size.columns());
+      if (!is_vec && row_ != none_) add(static_cast<int>(row_), Role::kSeq, size.rows);
+    };
+    add_tile(is_crossed_);
+    for (const Part& part : outer)
+      add(part.axis, Role::kSeq, 1);
+    add_tile(!is_crossed_);
     const int acc_depth = static_cast<int>(entry.parts.size());
     for (size_t i = 0; i < none_; ++i) {
       if (walk_.is_red(i)) add(static_cast<int>(i), Role::kSeq, 1);
@@ -209,81 +268,73 @@ class TilePlans {
     add(vec_axis, Role::kVec, 1);
     entry.acc = Acc{.depth = acc_depth};
     if (is_cut) entry.acc->carry_in = last_.comp->dst;
-    if (options.has_stage &&
-        !stage_operand(size, stage_depth, block, depth * block * width, entry)) {
-      return;
-    }
+    if (options.has_stage && !stage_operands(size, stage_depth, block, entry)) return;
 
     CompPlan after{.comp = last_.number, .how = How::kAfter};
     after.at = {walk_.number, acc_depth};
-    if (row_ != none_ && size.rows > 1) {
-      after.parts.push_back({static_cast<int>(consumer_[row_]), Role::kUnroll, 1});
+    const auto add_after = [&](size_t i, Role role, int64_t step) {
+      after.parts.push_back({static_cast<int>(consumer_[i]), role, step});
+    };
+    if (is_crossed_) {
+      // In squares, which are read along the vectors and written across.
+      add_after(vec_, Role::kUnroll, size.rows);
+      add_after(vec_, Role::kUnroll, 1);
+      add_after(row_, Role::kVec, 1);
+    } else {
+      if (row_ != none_ && size.rows > 1) add_after(row_, Role::kUnroll, 1);
+      if (size.vectors > 1) add_after(vec_, Role::kUnroll, size.lanes);
+      add_after(vec_, Role::kVec, 1);
     }
-    const int last_vec = static_cast<int>(consumer_[vec_]);
-    if (size.vectors > 1) after.parts.push_back({last_vec, Role::kUnroll, size.lanes});
-    after.parts.push_back({last_vec, Role::kVec, 1});
     plans_.push_back({{{std::move(entry), std::move(after)}}, "tile"});
   }
 
-  // The output holds accumulators between blocks of the reduction.
-  bool can_carry_in_output() const {
-    const Comp& reduction = *walk_.comp;
-    const Comp& last = *last_.comp;
-    const BufferDecl& out = input_.kernel.buffers[static_cast<size_t>(last.dst)];
-    int loads = 0;
-    for (const Access& access : last_.accesses) {
-      if (!access.is_store && access.buffer == reduction.dst) loads += access.is_gated ? 2 : 1;
-    }
-    return out.dtype == reduction.value.dtype() && loads == 1 &&
-           last_.points() == num_elements(out.dims);
-  }
-
-  // The operand along the vec axis in panels of the tile's columns. False: there is none that can
-  // be copied.
-  bool stage_operand(const TileSize& size, int stage_depth, int64_t block, int64_t block_bytes,
-                     CompPlan& entry) const {
-    if (block_bytes > target_.max_local_bytes) return false;
+  // The operand along the vec axis, where it has no gate or must be, and all that have one, so that
+  // the innermost loop has none. False: there is none that can be copied.
+  bool stage_operands(const TileSize& size, int stage_depth, int64_t block, CompPlan& entry) const {
     for (const Access& access : walk_.accesses) {
-      if (access.is_store || !access.uses(vec_) || access.is_gated) continue;
-      // Panels: the dim of the vec axis is cut by the tile's columns.
-      const std::span<const Node> index = load_parts(access.load).index;
-      int vec_dim = -1;
-      for (size_t dim = 0; dim < index.size(); ++dim) {
-        if (has_axis(index[dim], vec_)) vec_dim = static_cast<int>(dim);
-      }
-      if (index.size() < 2 || vec_dim < 0) continue;
-      Stage stage{.buffer = access.buffer, .depth = stage_depth};
-      stage.layout.push_back({vec_dim, ceil_div(block, size.columns()), 0});
-      for (size_t dim = 0; dim < index.size(); ++dim) {
-        if (static_cast<int>(dim) == vec_dim) continue;
-        stage.layout.push_back(
-            {static_cast<int>(dim), box_extent(entry, index[dim], stage_depth), 0});
-      }
-      stage.layout.push_back({vec_dim, size.columns(), 0});
-      entry.stages.push_back(std::move(stage));
-      return true;
+      if (access.is_store || !(access.is_gated || access.uses(vec_))) continue;
+      const bool is_known = std::ranges::any_of(
+          entry.stages, [&](const Stage& stage) { return stage.buffer == access.buffer; });
+      if (is_known) continue;
+      if (!stage_operand(access, size, stage_depth, block, entry)) return false;
     }
-    return false;
+    return !entry.stages.empty();
   }
 
-  bool has_axis(const Node& index, size_t axis) const {
+  // In panels of the tile's columns where a dim runs along the vec axis alone, else as it lies.
+  bool stage_operand(const Access& access, const TileSize& size, int stage_depth, int64_t block,
+                     CompPlan& entry) const {
+    const std::span<const Node> index = load_parts(access.load).index;
+    // Outside of loops that do not move it.
+    const auto moves = [&](const Part& part) {
+      return part.role == Role::kGrid || access.uses(static_cast<size_t>(part.axis));
+    };
+    while (stage_depth > 0 && !moves(entry.parts[static_cast<size_t>(stage_depth - 1)]))
+      --stage_depth;
+    Stage stage{.buffer = access.buffer, .depth = stage_depth};
+    int64_t bytes = dtype_size_bytes(access.load.dtype());
+    const auto add = [&](size_t dim, int64_t length) {
+      stage.layout.push_back({static_cast<int>(dim), length, 0});
+      bytes *= length;
+    };
+    const size_t vec_dim =
+        static_cast<size_t>(std::ranges::find(index, axis(vec_)) - index.begin());
+    const bool has_panels = index.size() > 1 && vec_dim < index.size();
+    if (has_panels) add(vec_dim, ceil_div(block, size.columns()));
+    for (size_t dim = 0; dim < index.size(); ++dim) {
+      if (!has_panels || dim != vec_dim) {
+        add(dim, staged_extent(walk_, index[dim], entry, stage_depth));
+      }
+    }
+    if (has_panels) add(vec_dim, size.columns());
+    if (!has_panels) stage.layout.clear();
+    entry.stages.push_back(std::move(stage));
+    return bytes > 0 && bytes <= target_.max_local_bytes;
+  }
+
+  static bool has_axis(const Node& index, const Node& axis) {
     const std::vector<Node> nodes = topological_order(std::span(&index, 1));
-    return std::find(nodes.begin(), nodes.end(), walk_.comp->axes[axis].axis) != nodes.end();
-  }
-
-  // Length of what an index runs through inside the stage's loop.
-  int64_t box_extent(const CompPlan& entry, const Node& index, int stage_depth) const {
-    int64_t length = 1;
-    for (size_t axis = 0; axis < none_; ++axis) {
-      if (!has_axis(index, axis)) continue;
-      int64_t inner = walk_.extent(axis);
-      for (int i = 0; i < stage_depth; ++i) {
-        const Part& part = entry.parts[static_cast<size_t>(i)];
-        if (part.axis == static_cast<int>(axis)) inner = part.step;
-      }
-      length *= inner;
-    }
-    return length;
+    return std::ranges::find(nodes, axis) != nodes.end();
   }
 
   const PlanInput& input_;
@@ -292,27 +343,27 @@ class TilePlans {
   const Walk& last_;
   const size_t none_;
   const std::vector<size_t> consumer_;
+  const bool is_crossed_;
   size_t vec_;
   size_t row_;   // reuses the operands along the vec axis
   size_t deep_;  // the longest red axis
   int64_t red_points_ = 1;
   int64_t lanes_ = 1;
   bool must_stage_ = false;
+  bool has_window_ = false;  // an axis slides
   std::vector<Candidate>& plans_;
 };
 
 }  // namespace
 
-std::vector<size_t> consumer_axes(const PlanInput& input) {
-  const Walk& reduction = input.walks[0];
-  const Walk& last = input.walks[1];
-  std::vector<size_t> result(reduction.num_axes(), last.num_axes());
+std::vector<size_t> consumer_axes(const Walk& comp, const Walk& last) {
+  std::vector<size_t> result(comp.num_axes(), last.num_axes());
   for (const Access& access : last.accesses) {
-    if (access.is_store || access.buffer != reduction.comp->dst) continue;
+    if (access.is_store || access.buffer != comp.comp->dst) continue;
     const std::span<const Node> index = load_parts(access.load).index;
     for (size_t dim = 0; dim < index.size(); ++dim) {
-      for (size_t i = 0; i < reduction.num_axes(); ++i) {
-        if (reduction.comp->index[dim] != reduction.comp->axes[i].axis) continue;
+      for (size_t i = 0; i < comp.num_axes(); ++i) {
+        if (comp.comp->index[dim] != comp.comp->axes[i].axis) continue;
         for (size_t k = 0; k < last.num_axes(); ++k) {
           if (last.comp->axes[k].axis == index[dim]) result[i] = k;
         }
@@ -322,8 +373,42 @@ std::vector<size_t> consumer_axes(const PlanInput& input) {
   return result;
 }
 
+bool can_carry_in_output(const Kernel& kernel, const Walk& reduction, const Walk& last) {
+  int loads = 0;
+  for (const Access& access : last.accesses) {
+    const bool is_read = !access.is_store && access.buffer == reduction.comp->dst;
+    if (is_read) loads += access.is_gated ? 2 : 1;
+  }
+  const BufferDecl& out = kernel.buffers[static_cast<size_t>(last.comp->dst)];
+  return out.dtype == reduction.comp->value.dtype() && loads == 1 &&
+         last.points() == num_elements(out.dims);
+}
+
+int64_t staged_extent(const Walk& walk, const Node& index, const CompPlan& entry, int num_loops) {
+  StructuralOrder order;
+  const auto form = to_affine(index, order);
+  if (!form) return 0;
+  int64_t length = 1;
+  for (const AffineTerm& term : form->terms) {
+    size_t i = 0;
+    while (i < walk.num_axes() && walk.comp->axes[i].axis != term.node)
+      ++i;
+    if (i == walk.num_axes()) return 0;
+    int64_t inner = walk.extent(i);
+    int64_t step = 1;
+    for (size_t part = 0; part < entry.parts.size(); ++part) {
+      if (entry.parts[part].axis != static_cast<int>(i)) continue;
+      if (static_cast<int>(part) < num_loops) inner = entry.parts[part].step;
+      if (static_cast<int>(part) >= num_loops) step = std::max(step, entry.parts[part].step);
+    }
+    length += std::abs(term.coefficient) * (round_up(inner, step) - 1);
+  }
+  return length;
+}
+
 void add_tile_plans(const PlanInput& input, std::vector<Candidate>& plans) {
-  TilePlans(input, plans).run();
+  for (const bool is_crossed : {false, true})
+    TilePlans(input, is_crossed, plans).run();
 }
 
 }  // namespace tenon

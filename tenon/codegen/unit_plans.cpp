@@ -75,7 +75,8 @@ class UnitPlanner {
     }
     int64_t depth = round_up(walk_.extent(depth_), unit.k);
     const int64_t most = most_depth(unit);
-    if (depth > most + most / 2 && red_points == walk_.extent(depth_) && can_carry_in_output()) {
+    if (depth > most + most / 2 && red_points == walk_.extent(depth_) &&
+        can_carry_in_output(sum_.kernel, walk_, sum_.last)) {
       depth = round_up(ceil_div(depth, ceil_div(depth, most)), unit.k);
     }
     const bool is_cut = depth < walk_.extent(depth_);
@@ -201,17 +202,6 @@ class UnitPlanner {
     if (target_.caches.empty()) return INT64_MAX / 2;
     const int64_t row_bytes = target_.caches[0].bytes / kMaxTileRows;
     return std::max<int64_t>(row_bytes / dtype_size_bytes(unit.a) / unit.k, 1) * unit.k;
-  }
-
-  // The output holds accumulators between blocks of the depth.
-  bool can_carry_in_output() const {
-    int loads = 0;
-    for (const Access& access : sum_.last.accesses) {
-      if (!access.is_store && access.buffer == walk_.comp->dst) loads += access.is_gated ? 2 : 1;
-    }
-    const BufferDecl& out = sum_.kernel.buffers[static_cast<size_t>(sum_.last.comp->dst)];
-    return out.dtype == walk_.comp->value.dtype() && loads == 1 &&
-           sum_.last.points() == num_elements(out.dims);
   }
 
   const ProductSum& sum_;

@@ -28,14 +28,23 @@ double weight_of_all(const Node& value) {
 std::vector<OpGroup> ops_of(const Comp& comp, const Target& target) {
   const Node value = machine_value(comp, target);
   std::vector<OpGroup> groups;
-  const auto add = [&](const std::vector<bool>& axes, double count) {
+  const auto add = [&](const std::vector<bool>& axes, double count, int gate_of) {
     for (OpGroup& group : groups) {
-      if (group.axes != axes) continue;
+      if (group.axes != axes || group.gate_of != gate_of) continue;
       group.count += count;
       return;
     }
-    groups.push_back({axes, count});
+    groups.push_back({axes, count, gate_of});
   };
+  std::unordered_map<const void*, int> gate_of;
+  for (const Node& node : topological_order(std::span(&value, 1))) {
+    if (node.op() != Op::kLoad || !load_parts(node).gated) continue;
+    const LoadParts parts = load_parts(node);
+    for (const Node& part : topological_order(std::span(&parts.gate, 1))) {
+      int& buffer = gate_of.try_emplace(part.id(), parts.buffer).first->second;
+      if (buffer != parts.buffer) buffer = -1;
+    }
+  }
   std::unordered_map<const void*, std::vector<bool>> axes_of;
   for (const Node& node : topological_order(std::span(&value, 1))) {
     std::vector<bool>& axes = axes_of[node.id()];
@@ -47,10 +56,12 @@ std::vector<OpGroup> ops_of(const Comp& comp, const Target& target) {
       for (size_t i = 0; i < axes.size(); ++i)
         axes[i] = axes[i] || used[i];
     }
-    if (const double weight = weight_of(node); weight > 0) add(axes, weight);
+    const auto gate = gate_of.find(node.id());
+    const double weight = weight_of(node);
+    if (weight > 0) add(axes, weight, gate == gate_of.end() ? -1 : gate->second);
   }
   const bool is_fused = target.fuses_mulacc && comp.combine == Op::kAdd && value.op() == Op::kMul;
-  if (comp.combine && !is_fused) add(std::vector<bool>(comp.axes.size(), true), 1);
+  if (comp.combine && !is_fused) add(std::vector<bool>(comp.axes.size(), true), 1, -1);
   return groups;
 }
 

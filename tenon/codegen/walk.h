@@ -23,6 +23,7 @@ inline constexpr int64_t kMinGroupBytes = 64 << 10;
 struct OpGroup {
   std::vector<bool> axes;
   double count = 0;
+  int gate_of = -1;  ///< the buffer whose loads' gates alone need them; -1: others too
 };
 
 /// A comp with what its axes are and how it walks memory.

@@ -1,0 +1,125 @@
+// Convolutions of random sizes with padding, strides and dilations: every Plan that is a candidate
+// for one, staged and crossed tiles among them, keeps its value. SPDX-License-Identifier: MIT
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "tenon/base/text.h"
+#include "tenon/codegen/choose_plan.h"
+#include "tenon/codegen/codegen.h"
+#include "tenon/codegen/plan_text.h"
+#include "tenon/codegen/prepare_kernel.h"
+#include "tenon/ir/eval_linear.h"
+#include "tenon/ir/kernel_text.h"
+#include "tests/support/random.h"
+#include "tests/support/random_kernel.h"
+#include "tests/support/test_target.h"
+
+namespace tenon::test {
+namespace {
+
+using testing::Random;
+
+/// One way of an image: places in and out, the window's, and how it moves.
+struct Way {
+  int64_t in;
+  int64_t out;
+  int64_t window;
+  int64_t step;
+  int64_t dilation;
+  int64_t before;
+
+  /// The index of what window place `k` of output `i` reads.
+  std::string index(std::string_view i, std::string_view k) const {
+    return concat(step, "*", i, " + ", dilation, "*", k, " - ", before);
+  }
+  /// Where that lies inside.
+  std::string gate(std::string_view i, std::string_view k) const {
+    const std::string at = concat(step, "*", i, " + ", dilation, "*", k);
+    return concat(at, " < ", in + before, " & ", before - 1, " < ", at);
+  }
+};
+
+Way random_way(Random& random, int64_t most) {
+  Way way{.in = 0,
+          .out = random.between(1, most),
+          .window = random.between(1, 3),
+          .step = random.between(1, 2),
+          .dilation = random.between(1, 2),
+          .before = 0};
+  const int64_t padded = (way.out - 1) * way.step + (way.window - 1) * way.dilation + 1;
+  way.before = random.between(0, 2);
+  way.in = std::max<int64_t>(padded - way.before - random.between(0, 2), 1);
+  return way;
+}
+
+std::string convolution(Random& random) {
+  const std::string_view dtypes[] = {"f32", "f64", "i32"};
+  const std::string_view dtype = dtypes[random.below(3)];
+  const int64_t batch = random.between(1, 2);
+  const int64_t filters = random.between(20, 40);
+  const int64_t channels = random.between(1, 3);
+  const Way rows = random_way(random, 7);
+  const Way columns = random_way(random, 40);
+  const auto shape = [&](int64_t a, int64_t b, int64_t c, int64_t d) {
+    return concat(dtype, "[", a, ",", b, ",", c, ",", d, "]");
+  };
+  const auto over = [&](std::string_view names) {
+    return concat(" over ", names.substr(0, 1), ":", batch, ", ", names.substr(1, 1), ":", filters,
+                  ", ", names.substr(2, 1), ":", rows.out, ", ", names.substr(3, 1), ":",
+                  columns.out);
+  };
+  const std::string outputs = shape(batch, filters, rows.out, columns.out);
+  return concat("kernel conv {\n  in x: ", shape(batch, channels, rows.in, columns.in),
+                "\n  in z: ", shape(filters, channels, rows.window, columns.window),
+                "\n  in b: ", dtype, "[", filters, "]\n  out y: ", outputs, "\n  tmp t: ", outputs,
+                "\n  t[n,f,i,j] += x[n,c,", rows.index("i", "k"), ",", columns.index("j", "l"),
+                " if ", rows.gate("i", "k"), " & ", columns.gate("j", "l"), " else 0", dtype,
+                "] * z[f,c,k,l]", over("nfij"), ", c:", channels, " red, k:", rows.window,
+                " red, l:", columns.window, " red start 0", dtype,
+                "\n  y[N,F,I,J] = t[N,F,I,J] + b[F]", over("NFIJ"), "\n}");
+}
+
+TEST(WindowKernels, EveryCandidateKeepsTheValue) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr int kNumKernels = 10;
+#else
+  constexpr int kNumKernels = 40;
+#endif
+  Random random(13);
+  int num_plans = 0;
+  int num_crossed = 0;
+  int num_staged = 0;
+  for (int number = 0; number < kNumKernels; ++number) {
+    const std::string text = convolution(random);
+    SCOPED_TRACE(text);
+    const Kernel kernel = parse_kernel(text, "conv");
+    Target target = vector_target();
+    target.vector_registers = random.percent(50) ? 16 : 32;
+    KernelMemory memory(kernel, static_cast<uint64_t>(number));
+    eval_kernel(kernel, memory.kernel_arguments());
+    const std::vector<std::byte> expected = memory.outputs();
+    const Kernel prepared = prepare_kernel(kernel, target);
+    for (const PlanChoice& choice : choose_plans(prepared, target, 100)) {
+      const std::string plan_text = to_text(choice.plan, prepared);
+      const LinearProgram program =
+          lower_kernel(kernel, target, {.verify = true, .plan = choice.plan});
+      memory.reset();
+      eval_linear(program, memory.program_arguments(program.signature));
+      ASSERT_EQ(memory.guard_finding(), "") << plan_text;
+      ASSERT_TRUE(memory.outputs() == expected) << plan_text;
+      ++num_plans;
+      const std::vector<Stage>& stages = choice.plan.comps[0].stages;
+      num_staged += stages.empty() ? 0 : 1;
+      num_crossed += stages.size() == 2 ? 1 : 0;
+    }
+  }
+  std::printf("convolutions: %d; plans %d, with what is read staged %d, crossed %d\n", kNumKernels,
+              num_plans, num_staged, num_crossed);
+  EXPECT_GT(num_staged, kNumKernels);
+  EXPECT_GT(num_crossed, kNumKernels / 4);
+}
+
+}  // namespace
+}  // namespace tenon::test
