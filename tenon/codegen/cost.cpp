@@ -127,9 +127,8 @@ int64_t bytes_of(const Box& box, int64_t width, int64_t line) {
 /// One estimate.
 class PlanEstimate {
  public:
-  PlanEstimate(const Kernel& kernel, const std::vector<Walk>& walks,
-               const std::vector<std::vector<std::vector<int>>>& moves, const Target& target,
-               const Plan& plan)
+  PlanEstimate(const Kernel& kernel, const std::vector<Walk>& walks, const AxisMoves& moves,
+               const Target& target, const Plan& plan)
       : kernel_(kernel), walks_(walks), moves_(moves), target_(target), plan_(plan) {}
 
   PlanCost run() {
@@ -168,13 +167,6 @@ class PlanEstimate {
     return -1;
   }
 
-  /// For each axis of comp `from` that of `to` which moves with it.
-  std::vector<int> moved_axes(int from, int to) const {
-    const auto& known = moves_[static_cast<size_t>(to)][static_cast<size_t>(from)];
-    if (!known.empty()) return known;
-    return std::vector<int>(walks_[static_cast<size_t>(from)].num_axes(), -1);
-  }
-
   void add_nest(int number) {
     const CompPlan& entry = plan_.comps[static_cast<size_t>(number)];
     Nest nest;
@@ -188,7 +180,7 @@ class PlanEstimate {
     const int around = entry.how == How::kRoot ? -1 : entry_of(entry.at.comp);
     if (around >= 0) {
       const Nest& place = nests_[static_cast<size_t>(around)];
-      const std::vector<int> axes = moved_axes(entry.at.comp, entry.comp);
+      const std::vector<int> axes = moves_.between(entry.at.comp, entry.comp);
       nest.outer = std::min(place.outer + static_cast<size_t>(entry.at.depth), place.levels.size());
       for (size_t i = 0; i < nest.outer; ++i) {
         Level level = place.levels[i];
@@ -287,7 +279,19 @@ class PlanEstimate {
         kernel_.buffers[static_cast<size_t>(access.buffer)].access == BufferAccess::kTmp;
     if (access.is_store && nest.plan->acc) return true;
     // Written where it is read, in a body without loops of its own.
-    return is_tmp && nest.plan->how == How::kAfter && !is_in_tiles(access.buffer);
+    return is_tmp && nest.plan->how == How::kAfter && !is_in_tiles(access.buffer) &&
+           !is_read_across(nest, access.buffer);
+  }
+
+  /// A tmp whose reader has its vectors along another axis than its writer.
+  bool is_read_across(const Nest& reader, int buffer) const {
+    return std::ranges::any_of(nests_, [&](const Nest& writer) {
+      const size_t vec = writer.vec;
+      if (writer.walk->comp->dst != buffer || vec == writer.counts.size()) return false;
+      if (writer.walk->is_red(vec) || reader.vec == reader.counts.size()) return false;
+      const std::vector<int> axes = moves_.between(writer.walk->number, reader.walk->number);
+      return axes[vec] != static_cast<int>(reader.vec);
+    });
   }
 
   /// A tmp that a unit stores in tiles.
@@ -476,16 +480,13 @@ class PlanEstimate {
 
   /// Loops around the place where a tmp is made.
   size_t place_of(int buffer) const {
-    const bool is_in_tiles = this->is_in_tiles(buffer);
     for (const Nest& nest : nests_) {
-      // Its last reader stands where it is finished.
-      if (is_in_tiles && nest.plan->how == How::kAfter && is_read(*nest.walk, buffer)) {
-        return nest.outer;
-      }
-      if (is_in_tiles) continue;
-      if (nest.walk->comp->dst == buffer) {
-        return nest.plan->how == How::kBefore ? nest.outer : size_t{0};
-      }
+      const bool is_writer = nest.walk->comp->dst == buffer;
+      if (is_writer && nest.plan->how == How::kBefore) return nest.outer;
+    }
+    // Its last reader stands where it is finished.
+    for (const Nest& nest : nests_) {
+      if (nest.plan->how == How::kAfter && is_read(*nest.walk, buffer)) return nest.outer;
     }
     return 0;
   }
@@ -687,7 +688,7 @@ class PlanEstimate {
 
   const Kernel& kernel_;
   const std::vector<Walk>& walks_;
-  const std::vector<std::vector<std::vector<int>>>& moves_;
+  const AxisMoves& moves_;
   const Target& target_;
   const Plan& plan_;
   std::vector<Nest> nests_;
@@ -696,69 +697,8 @@ class PlanEstimate {
   PlanCost cost_;
 };
 
-namespace {
-
-/// For each axis of the reader that of the writer which moves with it; empty: it does not read it.
-std::vector<int> reader_to_writer(const Walk& reader, const Walk& writer) {
-  std::vector<int> axes;
-  for (const Access& access : reader.accesses) {
-    if (access.is_store || access.buffer != writer.comp->dst) continue;
-    axes.resize(reader.num_axes(), -1);
-    const std::span<const Node> index = load_parts(access.load).index;
-    for (size_t dim = 0; dim < index.size(); ++dim) {
-      int own = -1;
-      for (size_t i = 0; i < writer.num_axes(); ++i) {
-        if (writer.comp->index[dim] == writer.comp->axes[i].axis) own = static_cast<int>(i);
-      }
-      for (const Node& node : topological_order(std::span(&index[dim], 1))) {
-        for (size_t i = 0; i < reader.num_axes(); ++i) {
-          if (reader.comp->axes[i].axis == node && axes[i] < 0) axes[i] = own;
-        }
-      }
-    }
-  }
-  return axes;
-}
-
-}  // namespace
-
 CostModel::CostModel(const Kernel& kernel, const std::vector<Walk>& walks, const Target& target)
-    : kernel_(kernel), walks_(walks), target_(target) {
-  moves_.resize(walks.size());
-  for (auto& row : moves_)
-    row.resize(walks.size());
-  for (const Walk& reader : walks) {
-    for (const Walk& writer : walks) {
-      if (reader.number <= writer.number) continue;
-      const std::vector<int> axes = reader_to_writer(reader, writer);
-      if (axes.empty()) continue;
-      const auto from = static_cast<size_t>(reader.number);
-      const auto to = static_cast<size_t>(writer.number);
-      moves_[to][from] = axes;
-      std::vector<int>& back = moves_[from][to];
-      back.assign(writer.num_axes(), -1);
-      for (size_t i = 0; i < axes.size(); ++i) {
-        if (axes[i] >= 0) back[static_cast<size_t>(axes[i])] = static_cast<int>(i);
-      }
-    }
-  }
-  for (size_t middle = 0; middle < walks.size(); ++middle) {
-    for (size_t from = 0; from < walks.size(); ++from) {
-      for (size_t to = 0; to < walks.size(); ++to)
-        add_move(from, middle, to);
-    }
-  }
-}
-
-// Of comps that do not read each other, through one that stands between them.
-void CostModel::add_move(size_t from, size_t middle, size_t to) {
-  std::vector<int>& axes = moves_[to][from];
-  const std::vector<int>& first = moves_[middle][from];
-  const std::vector<int>& second = moves_[to][middle];
-  if (from == to || !axes.empty() || first.empty() || second.empty()) return;
-  for (const int axis : first)
-    axes.push_back(axis < 0 ? -1 : second[static_cast<size_t>(axis)]);
-}
+    : kernel_(kernel), walks_(walks), target_(target), moves_(walks) {}
 
 PlanCost CostModel::estimate(const Plan& plan) const {
   return PlanEstimate(kernel_, walks_, moves_, target_, plan).run();

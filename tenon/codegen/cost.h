@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tenon/codegen/axis_moves.h"
 #include "tenon/codegen/plan.h"
 #include "tenon/codegen/walk.h"
 
@@ -34,14 +35,10 @@ class CostModel {
   PlanCost estimate(const Plan& plan) const;
 
  private:
-  void add_move(size_t from, size_t middle, size_t to);
-
   const Kernel& kernel_;
   const std::vector<Walk>& walks_;
   const Target& target_;
-  /// By comp and comp: for each axis of the second the axis of the first that moves with it; -1:
-  /// none. Empty if no tmps lead from one to the other.
-  std::vector<std::vector<std::vector<int>>> moves_;
+  AxisMoves moves_;
 };
 
 /// "L1 12.3 MB, L2 4.0 MB, L3 0 B, 268 Mflop, 1.15 ms": what explain prints.

@@ -19,6 +19,17 @@ constexpr int64_t kDepths[] = {1024, 256, 32};
 // Places of an axis that a window slides along for which what is read is staged at once.
 constexpr int64_t kWindows[] = {1, 4, 16};
 
+// Points of a reduction that is unrolled whole, at most.
+constexpr int64_t kMaxUnrolled = 16;
+
+/// How tiles lie.
+enum class TileForm : uint8_t {
+  kAlong,   ///< vectors along what the output is contiguous along
+  kAcross,  ///< along the columns of another operand; the output is written in transposed squares
+  kWindow,  ///< as kAlong, for a few points that slide along an axis: all of them and several
+            ///< places of the axis at once, so that places share what they read
+};
+
 struct TileSize {
   int64_t rows = 1;
   int64_t vectors = 1;
@@ -37,16 +48,14 @@ struct TileOptions {
 
 class TilePlans {
  public:
-  /// Vectors along the axis that the output is contiguous along; `is_crossed`: along the columns of
-  /// another operand, and what is written is transposed tile by tile.
-  TilePlans(const PlanInput& input, bool is_crossed, std::vector<Candidate>& plans)
+  TilePlans(const PlanInput& input, TileForm form, std::vector<Candidate>& plans)
       : input_(input),
         target_(input.target),
         walk_(input.walks[0]),
         last_(input.walks[1]),
         none_(walk_.num_axes()),
         consumer_(consumer_axes(walk_, last_)),
-        is_crossed_(is_crossed),
+        form_(form),
         vec_(none_),
         row_(none_),
         deep_(none_),
@@ -61,7 +70,7 @@ class TilePlans {
     for (const TileSize& size : sizes(reuse)) {
       for (const int64_t depth : depths()) {
         for (const bool has_stage : {true, false}) {
-          if (has_stage ? reuse < kMinReuse : must_stage_) continue;
+          if (has_stage ? reuse < kMinReuse || is_window() : must_stage_) continue;
           for (const bool deals_rows : {false, true}) {
             if (deals_rows && row_ == none_) continue;
             for (const int64_t window : kWindows) {
@@ -76,6 +85,8 @@ class TilePlans {
   }
 
  private:
+  bool is_across() const { return form_ == TileForm::kAcross; }
+  bool is_window() const { return form_ == TileForm::kWindow; }
   const Node& axis(size_t i) const { return walk_.comp->axes[i].axis; }
 
   bool find_axes() {
@@ -86,11 +97,11 @@ class TilePlans {
       if (last_.accesses[0].strides[consumer_[i]] == 1 && walk_.extent(i) > 1) side = i;
     }
     if (side == none_) return false;
-    vec_ = is_crossed_ ? crossing(side) : side;
+    vec_ = is_across() ? crossing(side) : side;
     if (vec_ == none_) return false;
     lanes_ = std::min(walk_.lanes, last_.lanes);
     // Across pays where vectors along the output leave lanes empty.
-    if (is_crossed_ && walk_.extent(side) % lanes_ == 0) return false;
+    if (is_across() && walk_.extent(side) % lanes_ == 0) return false;
     // A vector wider than its axis would be cut to a width that none has.
     while (lanes_ > 1 && lanes_ > walk_.extent(vec_))
       lanes_ /= 2;
@@ -104,17 +115,21 @@ class TilePlans {
       ++streams;
       must_stage_ = must_stage_ || access.strides[vec_] != 1;
     }
-    if ((must_stage_ || is_crossed_) && streams != 1) return false;
-    row_ = is_crossed_ ? side : longest_row_axis();
+    if ((must_stage_ || is_across()) && streams != 1) return false;
+    row_ = is_across() ? side : longest_row_axis();
+    if (is_window() && row_ != none_) return false;
     red_points_ = 1;
     for (size_t i = 0; i < none_; ++i) {
       if (!walk_.is_red(i)) continue;
       red_points_ *= walk_.extent(i);
       if (deep_ == none_ || walk_.extent(i) > walk_.extent(deep_)) deep_ = i;
     }
-    for (size_t i = 0; i < none_; ++i)
-      has_window_ = has_window_ || slides(i);
-    return true;
+    for (size_t i = 0; i < none_; ++i) {
+      if (!slides(i)) continue;
+      if (is_window()) row_ = i;
+      has_window_ = has_window_ || !is_window();
+    }
+    return !is_window() || (row_ != none_ && red_points_ <= kMaxUnrolled);
   }
 
   // The longest par axis whose operands do not move with `side`; none_ if there is none.
@@ -145,11 +160,11 @@ class TilePlans {
     return found;
   }
 
-  // Whether some operand with a gate moves with a red axis and a loop of this axis in one dim.
+  // Whether an operand moves with this axis and another in one dim.
   bool slides(size_t i) const {
     if (walk_.is_red(i) || i == vec_ || i == row_) return false;
     return std::ranges::any_of(walk_.accesses, [&](const Access& access) {
-      if (access.is_store || !access.is_gated) return false;
+      if (access.is_store) return false;
       return std::ranges::any_of(load_parts(access.load).index, [&](const Node& index) {
         return index != axis(i) && has_axis(index, axis(i));
       });
@@ -163,10 +178,11 @@ class TilePlans {
     for (int64_t vectors = 1; vectors <= kMaxTileVectors; ++vectors) {
       std::pair<double, TileSize> found;
       for (int64_t rows = 1; rows <= std::min(reuse, kMaxTileRows); ++rows) {
-        if (rows * vectors + vectors + 1 > target_.vector_registers - 1) continue;
+        const int64_t operands = vectors + (is_window() ? red_points_ : 1);
+        if (rows * vectors + operands > target_.vector_registers - 1) continue;
         const bool is_square =
             rows > 2 && rows <= lanes_ && std::has_single_bit(static_cast<uint64_t>(rows));
-        if (is_crossed_ && !is_square) continue;
+        if (is_across() && !is_square) continue;
         const auto width = static_cast<double>(round_up(walk_.extent(vec_), vectors * lanes_));
         const auto height = static_cast<double>(round_up(reuse, rows));
         const auto tile = static_cast<double>(rows * vectors);
@@ -199,24 +215,26 @@ class TilePlans {
     return depths;
   }
 
-  void add(const TileOptions& options) {
-    const TileSize& size = options.size;
-    const int vec_axis = static_cast<int>(vec_);
-    const int64_t columns = walk_.extent(vec_);
-    const int64_t rows = row_ == none_ ? 1 : walk_.extent(row_);
-    const int64_t width = dtype_size_bytes(walk_.comp->value.dtype());
-    const int64_t depth = options.depth;
-    const bool is_cut = deep_ != none_ && depth < walk_.extent(deep_);
-    // Dealing: other par axes first, then column blocks, then row_ blocks.
-    const int64_t wanted = kGroupsPerThread * target_.threads;
+  /// What groups take, and loops around their tiles.
+  struct Dealt {
     std::vector<Part> grid;
     std::vector<Part> outer;
+    int64_t block = 1;  ///< columns of a group
+  };
+
+  // Other par axes first, then column blocks, then row blocks.
+  Dealt deal(const TileOptions& options) const {
+    const TileSize& size = options.size;
+    const int64_t columns = walk_.extent(vec_);
+    const int64_t rows = row_ == none_ ? 1 : walk_.extent(row_);
+    const int64_t wanted = kGroupsPerThread * target_.threads;
+    Dealt dealt;
     int64_t groups = 1;
     for (size_t i = 0; i < none_; ++i) {
       if (walk_.is_red(i) || i == vec_ || i == row_) continue;
-      const bool is_dealt = grid.size() + 2 < kMaxGridDims;
+      const bool is_dealt = dealt.grid.size() + 2 < kMaxGridDims;
       const int64_t window = slides(i) && !is_dealt ? std::min(options.window, walk_.extent(i)) : 1;
-      (is_dealt ? grid : outer)
+      (is_dealt ? dealt.grid : dealt.outer)
           .push_back({static_cast<int>(i), is_dealt ? Role::kGrid : Role::kSeq, window});
       if (is_dealt) groups *= walk_.extent(i);
     }
@@ -227,47 +245,67 @@ class TilePlans {
       groups *= ceil_div(rows, band);
     };
     if (options.deals_rows) cut_rows();
-    const int64_t budget = target_.max_local_bytes / 2;
-    const int64_t staged = options.has_stage && !is_cut ? red_points_ : depth;  // of a column
-    const int64_t most = std::max<int64_t>(budget / (staged * width), size.columns());
+    // A staged block of columns is to stay in half of the group's memory.
+    const int64_t column_bytes =
+        dtype_size_bytes(walk_.comp->value.dtype()) *
+        (options.has_stage && !is_cut(options) ? red_points_ : options.depth);
+    const int64_t most = std::max(target_.max_local_bytes / 2 / column_bytes, size.columns());
     const int64_t parts = std::max(ceil_div(wanted, groups), ceil_div(columns, most));
-    int64_t block = std::max(size.columns(), round_up(ceil_div(columns, parts), size.columns()));
-    block = std::min(block, round_up(columns, size.columns()));
-    groups *= ceil_div(columns, block);
+    dealt.block = std::max(size.columns(), round_up(ceil_div(columns, parts), size.columns()));
+    dealt.block = std::min(dealt.block, round_up(columns, size.columns()));
+    groups *= ceil_div(columns, dealt.block);
     if (!options.deals_rows) cut_rows();
-    if (row_ != none_ && band < rows) grid.push_back({static_cast<int>(row_), Role::kGrid, band});
-    grid.push_back({vec_axis, Role::kGrid, block});
+    if (row_ != none_ && band < rows) {
+      dealt.grid.push_back({static_cast<int>(row_), Role::kGrid, band});
+    }
+    dealt.grid.push_back({static_cast<int>(vec_), Role::kGrid, dealt.block});
+    return dealt;
+  }
 
+  bool is_cut(const TileOptions& options) const {
+    return deep_ != none_ && options.depth < walk_.extent(deep_);
+  }
+
+  void add(const TileOptions& options) {
+    const TileSize& size = options.size;
+    const auto [grid, outer, block] = deal(options);
     CompPlan entry{.comp = walk_.number, .how = How::kRoot};
     entry.parts = grid;
-    const auto add = [&](int axis, Role role, int64_t step, Tail tail = Tail::kNone) {
-      const bool is_known =
-          std::any_of(entry.parts.begin(), entry.parts.end(),
-                      [&](const Part& part) { return part.axis == axis && part.step == step; });
-      if (!is_known) entry.parts.push_back({axis, role, step, tail});
+    const auto add = [&](size_t i, Role role, int64_t step, Tail tail = Tail::kNone) {
+      const int axis = static_cast<int>(i);
+      const bool is_known = std::ranges::any_of(
+          entry.parts, [&](const Part& part) { return part.axis == axis && part.step == step; });
+      if (i != none_ && !is_known) entry.parts.push_back({axis, role, step, tail});
+    };
+    const auto add_reds = [&](Role role) {
+      for (size_t i = 0; i < none_; ++i) {
+        if (walk_.is_red(i)) add(i, role, 1);
+      }
     };
     entry.parts.insert(entry.parts.end(), outer.begin(), outer.end());
-    if (is_cut) add(static_cast<int>(deep_), Role::kSeq, depth);
+    if (is_cut(options)) add(deep_, Role::kSeq, options.depth);
     const int stage_depth = static_cast<int>(entry.parts.size());
     const auto add_tile = [&](bool is_vec) {
-      if (is_vec) add(vec_axis, Role::kSeq, size.columns());
-      if (!is_vec && row_ != none_) add(static_cast<int>(row_), Role::kSeq, size.rows);
+      add(is_vec ? vec_ : row_, Role::kSeq, is_vec ? size.columns() : size.rows);
     };
-    add_tile(is_crossed_);
+    add_tile(is_across());
     for (const Part& part : outer)
-      add(part.axis, Role::kSeq, 1);
-    add_tile(!is_crossed_);
+      add(static_cast<size_t>(part.axis), Role::kSeq, 1);
+    add_tile(!is_across());
     const int acc_depth = static_cast<int>(entry.parts.size());
-    for (size_t i = 0; i < none_; ++i) {
-      if (walk_.is_red(i)) add(static_cast<int>(i), Role::kSeq, 1);
+    if (is_window()) {
+      // A vector's rows and points follow each other: they share its loads.
+      if (size.vectors > 1) add(vec_, Role::kUnroll, size.lanes);
+      add(row_, Role::kUnroll, 1, Tail::kClamp);
+      add_reds(Role::kUnroll);
+    } else {
+      add_reds(Role::kSeq);
+      add(row_, Role::kUnroll, 1, Tail::kClamp);
+      if (size.vectors > 1) add(vec_, Role::kUnroll, size.lanes);
     }
-    if (row_ != none_ && size.rows > 1) {
-      add(static_cast<int>(row_), Role::kUnroll, 1, Tail::kClamp);
-    }
-    if (size.vectors > 1) add(vec_axis, Role::kUnroll, size.lanes);
-    add(vec_axis, Role::kVec, 1);
-    entry.acc = Acc{.depth = acc_depth};
-    if (is_cut) entry.acc->carry_in = last_.comp->dst;
+    add(vec_, Role::kVec, 1);
+    entry.acc = Acc{.depth = acc_depth, .has_partials = !is_window()};
+    if (is_cut(options)) entry.acc->carry_in = last_.comp->dst;
     if (options.has_stage && !stage_operands(size, stage_depth, block, entry)) return;
 
     CompPlan after{.comp = last_.number, .how = How::kAfter};
@@ -275,7 +313,7 @@ class TilePlans {
     const auto add_after = [&](size_t i, Role role, int64_t step) {
       after.parts.push_back({static_cast<int>(consumer_[i]), role, step});
     };
-    if (is_crossed_) {
+    if (is_across()) {
       // In squares, which are read along the vectors and written across.
       add_after(vec_, Role::kUnroll, size.rows);
       add_after(vec_, Role::kUnroll, 1);
@@ -343,7 +381,7 @@ class TilePlans {
   const Walk& last_;
   const size_t none_;
   const std::vector<size_t> consumer_;
-  const bool is_crossed_;
+  const TileForm form_;
   size_t vec_;
   size_t row_;   // reuses the operands along the vec axis
   size_t deep_;  // the longest red axis
@@ -407,8 +445,8 @@ int64_t staged_extent(const Walk& walk, const Node& index, const CompPlan& entry
 }
 
 void add_tile_plans(const PlanInput& input, std::vector<Candidate>& plans) {
-  for (const bool is_crossed : {false, true})
-    TilePlans(input, is_crossed, plans).run();
+  for (const TileForm form : {TileForm::kAlong, TileForm::kAcross, TileForm::kWindow})
+    TilePlans(input, form, plans).run();
 }
 
 }  // namespace tenon

@@ -54,16 +54,19 @@ Way random_way(Random& random, int64_t most) {
   return way;
 }
 
-std::string convolution(Random& random) {
+std::string convolution(Random& random, bool is_depthwise) {
   const std::string_view dtypes[] = {"f32", "f64", "i32"};
   const std::string_view dtype = dtypes[random.below(3)];
   const int64_t batch = random.between(1, 2);
-  const int64_t filters = random.between(20, 40);
-  const int64_t channels = random.between(1, 3);
+  const int64_t filters = is_depthwise ? random.between(1, 4) : random.between(20, 40);
+  const int64_t channels = is_depthwise ? filters : random.between(1, 3);
   const Way rows = random_way(random, 7);
   const Way columns = random_way(random, 40);
-  const auto shape = [&](int64_t a, int64_t b, int64_t c, int64_t d) {
-    return concat(dtype, "[", a, ",", b, ",", c, ",", d, "]");
+  const auto shape = [&](auto... dims) {
+    std::string text = concat(dtype, "[");
+    (append(text, dims, ","), ...);
+    text.back() = ']';
+    return text;
   };
   const auto over = [&](std::string_view names) {
     return concat(" over ", names.substr(0, 1), ":", batch, ", ", names.substr(1, 1), ":", filters,
@@ -71,13 +74,17 @@ std::string convolution(Random& random) {
                   columns.out);
   };
   const std::string outputs = shape(batch, filters, rows.out, columns.out);
+  const std::string image =
+      concat(is_depthwise ? "f" : "c", ",", rows.index("i", "k"), ",", columns.index("j", "l"),
+             " if ", rows.gate("i", "k"), " & ", columns.gate("j", "l"), " else 0", dtype);
   return concat("kernel conv {\n  in x: ", shape(batch, channels, rows.in, columns.in),
-                "\n  in z: ", shape(filters, channels, rows.window, columns.window),
-                "\n  in b: ", dtype, "[", filters, "]\n  out y: ", outputs, "\n  tmp t: ", outputs,
-                "\n  t[n,f,i,j] += x[n,c,", rows.index("i", "k"), ",", columns.index("j", "l"),
-                " if ", rows.gate("i", "k"), " & ", columns.gate("j", "l"), " else 0", dtype,
-                "] * z[f,c,k,l]", over("nfij"), ", c:", channels, " red, k:", rows.window,
-                " red, l:", columns.window, " red start 0", dtype,
+                "\n  in z: ",
+                is_depthwise ? shape(filters, rows.window, columns.window)
+                             : shape(filters, channels, rows.window, columns.window),
+                "\n  in b: ", shape(filters), "\n  out y: ", outputs, "\n  tmp t: ", outputs,
+                "\n  t[n,f,i,j] += x[n,", image, "] * z[", is_depthwise ? "f,k,l" : "f,c,k,l", "]",
+                over("nfij"), is_depthwise ? "" : concat(", c:", channels, " red"),
+                ", k:", rows.window, " red, l:", columns.window, " red start 0", dtype,
                 "\n  y[N,F,I,J] = t[N,F,I,J] + b[F]", over("NFIJ"), "\n}");
 }
 
@@ -91,8 +98,9 @@ TEST(WindowKernels, EveryCandidateKeepsTheValue) {
   int num_plans = 0;
   int num_crossed = 0;
   int num_staged = 0;
+  int num_unrolled = 0;
   for (int number = 0; number < kNumKernels; ++number) {
-    const std::string text = convolution(random);
+    const std::string text = convolution(random, number % 4 == 3);
     SCOPED_TRACE(text);
     const Kernel kernel = parse_kernel(text, "conv");
     Target target = vector_target();
@@ -113,12 +121,15 @@ TEST(WindowKernels, EveryCandidateKeepsTheValue) {
       const std::vector<Stage>& stages = choice.plan.comps[0].stages;
       num_staged += stages.empty() ? 0 : 1;
       num_crossed += stages.size() == 2 ? 1 : 0;
+      const bool is_unrolled = choice.family == "tile" && !choice.plan.comps[0].acc->has_partials;
+      num_unrolled += is_unrolled ? 1 : 0;
     }
   }
-  std::printf("convolutions: %d; plans %d, with what is read staged %d, crossed %d\n", kNumKernels,
-              num_plans, num_staged, num_crossed);
+  std::printf("convolutions: %d; plans %d, with what is read staged %d, crossed %d, unrolled %d\n",
+              kNumKernels, num_plans, num_staged, num_crossed, num_unrolled);
   EXPECT_GT(num_staged, kNumKernels);
   EXPECT_GT(num_crossed, kNumKernels / 4);
+  EXPECT_GT(num_unrolled, kNumKernels / 8);
 }
 
 }  // namespace
