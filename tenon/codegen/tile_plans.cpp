@@ -241,7 +241,7 @@ class TilePlans {
     int64_t band = round_up(rows, size.rows);
     const auto cut_rows = [&] {
       if (groups >= wanted || row_ == none_) return;
-      band = std::max(size.rows, round_up(ceil_div(rows * groups, wanted), size.rows));
+      band = even_block(rows, size.rows, ceil_div(wanted, groups), groups, target_);
       groups *= ceil_div(rows, band);
     };
     if (options.deals_rows) cut_rows();
@@ -251,8 +251,7 @@ class TilePlans {
         (options.has_stage && !is_cut(options) ? red_points_ : options.depth);
     const int64_t most = std::max(target_.max_local_bytes / 2 / column_bytes, size.columns());
     const int64_t parts = std::max(ceil_div(wanted, groups), ceil_div(columns, most));
-    dealt.block = std::max(size.columns(), round_up(ceil_div(columns, parts), size.columns()));
-    dealt.block = std::min(dealt.block, round_up(columns, size.columns()));
+    dealt.block = even_block(columns, size.columns(), parts, groups, target_);
     groups *= ceil_div(columns, dealt.block);
     if (!options.deals_rows) cut_rows();
     if (row_ != none_ && band < rows) {

@@ -185,12 +185,11 @@ class UnitPlanner {
     const int64_t budget = std::min(target_.max_local_bytes, cache) / 2;
     const int64_t most = std::max<int64_t>(budget / bytes, width);
     const int64_t pieces = std::max(ceil_div(wanted, groups), ceil_div(columns, most));
-    const int64_t block =
-        std::clamp(round_up(ceil_div(columns, pieces), width), width, round_up(columns, width));
+    const int64_t block = even_block(columns, width, pieces, groups, target_);
     groups *= ceil_div(columns, block);
     int64_t band = round_up(rows, tile.rows);
     if (groups < wanted) {
-      band = std::max(tile.rows, round_up(ceil_div(rows * groups, wanted), tile.rows));
+      band = even_block(rows, tile.rows, ceil_div(wanted, groups), groups, target_);
     }
     if (band < rows) entry.parts.push_back({static_cast<int>(row_), Role::kGrid, band});
     entry.parts.push_back({static_cast<int>(column_), Role::kGrid, block});

@@ -101,6 +101,21 @@ std::vector<Walk> walks_of(const Kernel& kernel, const Target& target) {
                       kernel.name, "'");
 }
 
+int64_t even_block(int64_t length, int64_t step, int64_t pieces, int64_t others,
+                   const Target& target) {
+  const int64_t threads = std::max(target.threads, 1);
+  int64_t best = 0;
+  int64_t best_share = 0;
+  for (int64_t count = pieces; count <= 2 * pieces; ++count) {
+    const int64_t block = round_up(ceil_div(length, count), step);
+    const int64_t share = ceil_div(ceil_div(length, block) * others, threads) * block;
+    if (best != 0 && share >= best_share) continue;
+    best = block;
+    best_share = share;
+  }
+  return best;
+}
+
 bool is_read(const Walk& walk, int buffer) {
   return std::any_of(walk.accesses.begin() + 1, walk.accesses.end(),
                      [&](const Access& access) { return access.buffer == buffer; });

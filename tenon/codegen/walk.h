@@ -58,6 +58,12 @@ int64_t lanes_over(int64_t extent, int64_t lanes);
 /// One for each comp, complete.
 std::vector<Walk> walks_of(const Kernel& kernel, const Target& target);
 
+/// Blocks of an axis that are dealt, in places, a multiple of `step`: at least `pieces` of them and
+/// at most twice as many, each for `others` groups, so that no thread's share is longer than it
+/// must be; large ones.
+int64_t even_block(int64_t length, int64_t step, int64_t pieces, int64_t others,
+                   const Target& target);
+
 /// Whether the comp loads from the buffer.
 bool is_read(const Walk& walk, int buffer);
 /// Bytes that the access touches in all.
