@@ -14,6 +14,7 @@
 #include "tenon/ir/kernel_text.h"
 #include "tests/support/random.h"
 #include "tests/support/random_kernel.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/test_target.h"
 
 namespace tenon::test {
@@ -89,11 +90,7 @@ std::string convolution(Random& random, bool is_depthwise) {
 }
 
 TEST(WindowKernels, EveryCandidateKeepsTheValue) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  constexpr int kNumKernels = 10;
-#else
-  constexpr int kNumKernels = 40;
-#endif
+  constexpr int kNumKernels = testing::kIsSanitized ? 16 : 40;
   Random random(13);
   int num_plans = 0;
   int num_crossed = 0;
