@@ -18,7 +18,6 @@ constexpr size_t kMaxTiles = 3;
 constexpr int64_t kDepths[] = {1024, 256, 32};
 // Places of an axis that a window slides along for which what is read is staged at once.
 constexpr int64_t kWindows[] = {1, 4, 16};
-
 // Points of a reduction that is unrolled whole, at most.
 constexpr int64_t kMaxUnrolled = 16;
 
@@ -232,11 +231,12 @@ class TilePlans {
     int64_t groups = 1;
     for (size_t i = 0; i < none_; ++i) {
       if (walk_.is_red(i) || i == vec_ || i == row_) continue;
-      const bool is_dealt = dealt.grid.size() + 2 < kMaxGridDims;
-      const int64_t window = slides(i) && !is_dealt ? std::min(options.window, walk_.extent(i)) : 1;
+      const int64_t window = slides(i) ? std::min(options.window, walk_.extent(i)) : 1;
+      const int64_t count = ceil_div(walk_.extent(i), window);
+      const bool is_dealt = count > 1 && dealt.grid.size() + 2 < kMaxGridDims;
       (is_dealt ? dealt.grid : dealt.outer)
           .push_back({static_cast<int>(i), is_dealt ? Role::kGrid : Role::kSeq, window});
-      if (is_dealt) groups *= walk_.extent(i);
+      if (is_dealt) groups *= count;
     }
     int64_t band = round_up(rows, size.rows);
     const auto cut_rows = [&] {
@@ -288,8 +288,9 @@ class TilePlans {
       add(is_vec ? vec_ : row_, Role::kSeq, is_vec ? size.columns() : size.rows);
     };
     add_tile(is_across());
-    for (const Part& part : outer)
-      add(static_cast<size_t>(part.axis), Role::kSeq, 1);
+    for (size_t i = 0; i < none_; ++i) {
+      if (slides(i)) add(i, Role::kSeq, 1);
+    }
     add_tile(!is_across());
     const int acc_depth = static_cast<int>(entry.parts.size());
     if (is_window()) {

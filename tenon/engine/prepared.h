@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <memory_resource>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -30,10 +31,15 @@ struct RealizeStats;
 /// A part of a graph in a canonical order, each node once, sources before users, cut at the nodes
 /// that have a value.
 struct GraphForm {
-  std::vector<Node> nodes;
-  std::vector<EngineDevice*> devices;  ///< by node: where its value is, null without one
-  std::vector<std::vector<int>> srcs;  ///< by node: numbers of its sources; empty with a value
-  std::vector<int> outputs;
+  /// `memory` must outlive the form.
+  explicit GraphForm(std::pmr::memory_resource* memory)
+      : nodes(memory), devices(memory), srcs(memory), outputs(memory) {}
+
+  std::pmr::vector<Node> nodes;
+  std::pmr::vector<EngineDevice*> devices;       ///< by node: where its value is, null without one
+  std::pmr::vector<std::pmr::vector<int>> srcs;  ///< by node: numbers of its sources; empty with a
+                                                 ///< value
+  std::pmr::vector<int> outputs;
 };
 
 /// Hash of all that decides what realising the form does: the graph without its values, the
@@ -42,7 +48,7 @@ struct GraphForm {
 std::optional<Hash128> key_of(const GraphForm& form, const Device& default_device);
 
 /// Number in the form of each of its nodes, by id.
-using NodeNumbers = std::unordered_map<const void*, int>;
+using NodeNumbers = std::pmr::unordered_map<const void*, int>;
 
 struct PreparedBuffer {
   static constexpr int kAdded = -1;

@@ -3,7 +3,9 @@
 // realise at once. SPDX-License-Identifier: MIT
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <memory_resource>
 #include <mutex>
 #include <shared_mutex>
 #include <utility>
@@ -38,9 +40,11 @@ class Realizer {
   void look() {
     const ScopedTimer timer(stats_.schedule_ns);
     const std::shared_lock lock(assigned_mutex());
-    std::vector<Node> todo(outputs_.rbegin(), outputs_.rend());
+    std::pmr::vector<const Node*> todo(&memory_);
+    for (size_t i = outputs_.size(); i-- > 0;)
+      todo.push_back(&outputs_[i]);
     while (!todo.empty()) {
-      const Node node = todo.back();
+      const Node& node = *todo.back();
       const auto [entry, is_new] = numbers_.try_emplace(node.id(), kOpen);
       if (is_new) {
         if (const Ref<Storage> storage = storage_of(node)) {
@@ -51,7 +55,7 @@ class Realizer {
         has_assign_ = has_assign_ || node.op() == Op::kAssign;
         // The old value of an assigned buffer is not read through the assign itself.
         for (size_t i = node.srcs().size(); i-- > 0;) {
-          if (!numbers_.contains(node.src(i).id())) todo.push_back(node.src(i));
+          if (!numbers_.contains(node.src(i).id())) todo.push_back(&node.src(i));
         }
         continue;
       }
@@ -95,14 +99,14 @@ class Realizer {
   static constexpr int kOpen = -1;  // of numbers_: the sources come first
 
   int add(const Node& node, EngineDevice* device, Buffer value) {
-    std::vector<int> srcs;
+    form_.nodes.push_back(node);
+    form_.devices.push_back(device);
+    std::pmr::vector<int>& srcs = form_.srcs.emplace_back();
     if (device == nullptr) {
+      srcs.reserve(node.srcs().size());
       for (const Node& src : node.srcs())
         srcs.push_back(numbers_.at(src.id()));
     }
-    form_.nodes.push_back(node);
-    form_.devices.push_back(device);
-    form_.srcs.push_back(std::move(srcs));
     values_.push_back(std::move(value));
     return static_cast<int>(form_.nodes.size()) - 1;
   }
@@ -269,12 +273,15 @@ class Realizer {
   std::vector<Node> outputs_;
   Device* default_target_;
   const GivenPlans* plans_;
-  NodeNumbers numbers_;
-  GraphForm form_;
-  std::vector<Buffer> values_;  // by node of the form
+  std::array<std::byte, 8192> space_;  // for a graph of some fifty nodes
+  std::pmr::monotonic_buffer_resource memory_{space_.data(), space_.size()};
+  NodeNumbers numbers_{&memory_};
+  GraphForm form_{&memory_};
+  std::pmr::vector<Buffer> values_{&memory_};  // by node of the form
   bool has_assign_ = false;
   std::shared_ptr<const Prepared> prepared_;
-  std::vector<Buffer> buffers_;  // by number; null before it is written and after its last use
+  std::pmr::vector<Buffer> buffers_{
+      &memory_};  // by number; null before it is written and after its last use
   RealizeStats stats_;
 };
 
