@@ -63,7 +63,7 @@ std::vector<Op> ops_of(DType dtype) {
 /// About `count` of the values, from all over the list.
 std::vector<uint64_t> some_of(const std::vector<uint64_t>& values, size_t count) {
   std::vector<uint64_t> some;
-  const size_t step = std::max<size_t>(1, values.size() / count);
+  const size_t step = std::max<size_t>(1, values.size() / std::max<size_t>(1, count));
   for (size_t i = 0; i < values.size(); i += step)
     some.push_back(values[i]);
   return some;
