@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tenon/base/integer.h"
 #include "tenon/base/text.h"
 #include "tenon/codegen/placement.h"
 #include "tenon/codegen/plan.h"
@@ -80,6 +81,22 @@ std::optional<std::string> check_combine(const PlacedComp& comp, const Target& t
   return std::nullopt;
 }
 
+// Accumulators stay in registers along their loops, beside an operand.
+std::optional<std::string> check_registers(const Placement& placement, const PlacedComp& comp,
+                                           const Target& target) {
+  if (!comp.acc || unit_axes_of(comp.instances).column) return std::nullopt;
+  int64_t lanes = 1;
+  for (const AxisUse& use : comp.instances) {
+    if (use.role == Role::kVec) lanes = axis_extent(use.axis);
+  }
+  const StorageBox& tile = comp.partials ? *comp.partials : *comp.acc;
+  const BufferDecl& decl = placement.nest.buffers[static_cast<size_t>(tile.buffer)];
+  const int64_t count = ceil_div(layout_num_elements(decl), lanes);
+  if (count == 1 || count < target.vector_registers) return std::nullopt;
+  return concat("the accumulators of comp ", comp.plan->comp, " take ", count,
+                " registers; the target has ", target.vector_registers, ", one for an operand");
+}
+
 }  // namespace
 
 Node machine_value(const Comp& comp, const Target& target) {
@@ -121,6 +138,7 @@ std::optional<std::string> check_plan(const Kernel& kernel, const Plan& plan,
   for (const PlacedComp& comp : placement.comps) {
     if (auto reason = check_lanes(kernel, comp, target)) return reason;
     if (auto reason = check_combine(comp, target)) return reason;
+    if (auto reason = check_registers(placement, comp, target)) return reason;
     if (auto reason = why_not_unit(placement, comp, target)) return reason;
   }
   const int64_t bytes = group_bytes(placement.nest);
