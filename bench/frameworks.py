@@ -5,10 +5,11 @@
 usage: bench/frameworks.py [--rounds N] [--threads N] [--json FILE] TENON [NAME...]
 
 TENON is the command, for its workloads of the same names. Each round runs Tenon and each framework
-in a process of its own, one after the other, so that no side's spinning threads meet another; the
-best and the median window of all rounds are printed. Inputs are made by NumPy and are on the device
-before the clock starts; results are waited for. A framework that this Python cannot import is left
-out and the reason printed:
+in a process of its own, one after the other, so that no side's spinning threads meet another; all
+have as many windows of the same length, and the best and the median window of all rounds are
+printed and compared. Inputs are made by NumPy and are on the device before the clock starts;
+results are waited for and compared with NumPy in f64 (Tenon's by its bench). A framework that this
+Python cannot import is left out and the reason printed:
 
   python3 -m venv build/venv && build/venv/bin/pip install jax numpy     # JAX
   apt-get install python3-torch                                         # PyTorch of Debian
@@ -36,8 +37,51 @@ WORKLOADS = {
         "GFLOP/s", 2e-9 * 8 * 64 * 56 * 56 * 64 * 9, [(8, 64, 56, 56), (64, 64, 3, 3)]),
     "attention_16x1024x64": ("GFLOP/s", 4e-9 * 16 * 1024 * 1024 * 64, [(16, 1024, 64)] * 3),
 }
-WINDOW_S = 0.05
-WINDOWS = 20
+WINDOW_S = 0.002  # as bench/harness.h has them
+WINDOWS = 21
+
+
+def expected_value(name, arrays):
+    """The result, or what is first in it, by NumPy in f64."""
+    import numpy
+
+    a = [array.astype(numpy.float64) for array in arrays] if arrays[0].size < 2**25 else arrays
+
+    def softmax(x):
+        weights = numpy.exp(x - x.max(-1, keepdims=True))
+        return weights / weights.sum(-1, keepdims=True)
+
+    def conv(x, w):
+        padded = numpy.pad(x[:1], ((0, 0), (0, 0), (1, 1), (1, 1)))
+        windows = numpy.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
+        return numpy.einsum("nchwij,ocij->nohw", windows, w, optimize=True)
+
+    def layernorm(x):
+        return (x - x.mean(-1, keepdims=True)) / numpy.sqrt(x.var(-1, keepdims=True) + 1e-5)
+
+    return {
+        "matmul_f32_1024": lambda: a[0] @ a[1],
+        "relu_64m": lambda: numpy.maximum(a[0] * a[1] + a[2], 0),
+        "softmax_4096x1024": lambda: softmax(a[0]),
+        "layernorm_4096x1024": lambda: layernorm(a[0]),
+        "sum_64m": lambda: a[0].sum(dtype=numpy.float64),
+        "transpose_8192": lambda: a[0].T,
+        "conv_3x3_64x64_56_batch_8": lambda: conv(a[0], a[1]),
+        "attention_16x1024x64": lambda: softmax(a[0] @ a[1].swapaxes(1, 2) / 8) @ a[2],
+    }[name]()
+
+
+def check(title, name, result, arrays):
+    """Sums of up to 2^26 terms of size 1 in f32, in any order: within 2^-24 of their number's root
+    times a generous 8, and never more than 1 in 1000 of what they are near."""
+    import numpy
+
+    expected = numpy.asarray(expected_value(name, arrays))
+    got = numpy.asarray(result)[:1] if name.startswith("conv") else numpy.asarray(result)
+    terms = max(max(array.size // max(expected.size, 1) for array in arrays), 1024)
+    bound = 8 * 2**-24 * terms**0.5 * 4 + 1e-3 * numpy.abs(expected)
+    if got.shape != expected.shape or not (numpy.abs(got - expected) <= bound).all():
+        sys.exit(f"{title}: {name} is wrong")
 
 
 def jax_functions():
@@ -118,7 +162,7 @@ def time_framework(framework, name):
     random = numpy.random.default_rng(1)
     arrays = [random.uniform(-1, 1, shape).astype(numpy.float32) for shape in WORKLOADS[name][2]]
     run = prepare(name, arrays)
-    run()
+    check(title, name, run(), arrays)
     start = time.perf_counter()
     run()
     runs = max(1, int(WINDOW_S / (time.perf_counter() - start)))
@@ -201,7 +245,9 @@ def main():
             text += "; Tenon has no such workload, or it failed"
         elif others:
             row["ratio"] = row["Tenon"] / max(others)
-            text += f"; Tenon / best {row['ratio']:.2f}"
+            other_medians = [medians[side] for side in sides if side != "Tenon"]
+            row["median_ratio"] = medians["Tenon"] / max(other_medians)
+            text += f"; Tenon / best {row['ratio']:.2f} ({row['median_ratio']:.2f})"
         print(f"{name} [{unit}]: {text}", flush=True)
         rows.append(row)
     if options.json:
