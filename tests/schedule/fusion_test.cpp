@@ -5,16 +5,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <iostream>
 #include <map>
 #include <numeric>
 
 #include "tenon/base/text.h"
 #include "tenon/codegen/choose_plan.h"
+#include "tenon/codegen/codegen.h"
 #include "tenon/codegen/plan_text.h"
 #include "tenon/ir/graph_text.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/kernel_verify.h"
+#include "tenon/ir/linear_text.h"
 #include "tenon/ir/tensor_ops.h"
 #include "tenon/schedule/schedule.h"
 #include "tests/support/random.h"
@@ -111,10 +114,12 @@ TensorGraph renamed(const Node& output, Random& random) {
 }
 
 TEST(Fusion, RowsAreOneKernel) {
+  Random random(1);
   for (const auto& [rows, columns] : {std::pair{4096, 1024}, {1000, 1000}, {37, 67}, {4, 10}}) {
     for (const RowGraph& graph : named_row_graphs(input, rows, columns)) {
       SCOPED_TRACE(concat(graph.name, " ", rows, "x", columns));
       only_kernel(calls_of(graph.node));
+      only_kernel(calls_of(renamed(graph.node, random).outputs));
     }
   }
 }
@@ -139,17 +144,39 @@ TEST(Fusion, GeneratedRowsAreOneKernel) {
 }
 
 TEST(Fusion, ContractionsTakeTheirEpilogues) {
+  Random random(2);
+  const auto kernel_of = [&](const Node& output) {
+    only_kernel(calls_of(renamed(output, random).outputs));
+    return only_kernel(calls_of(output));
+  };
   for (const bool is_turned : {false, true}) {
-    only_kernel(calls_of(matmul_bias_relu(input, 1024, 1024, 1024, is_turned)));
-    only_kernel(calls_of(matmul_bias_relu(input, 5, 3, 7, is_turned)));
-    const Kernel conv = only_kernel(calls_of(conv_bias_relu(input, 64, 56, is_turned)));
-    EXPECT_EQ(conv.buffers.size(), 5U) << "out, in, weights, bias and the sum: no im2col";
-    // Matrices that lie the other way round.
-    const auto transposed = [](ShapeView shape) {
-      if (shape.size() != 2) return input(shape);
-      return tensor_permute(input(Shape{shape[1], shape[0]}), std::vector<int64_t>{1, 0});
-    };
-    only_kernel(calls_of(matmul_bias_relu(transposed, 96, 80, 64, is_turned)));
+    for (const auto& [m, n, k] : {std::array{1024, 1024, 1024}, {5, 3, 7}, {96, 80, 64}}) {
+      const Node product = matmul_bias_relu(input, m, n, k, is_turned);
+      kernel_of(product);
+      const Node residual = input(product.shape());
+      kernel_of(is_turned ? tensor_binary(Op::kAdd, residual, product)
+                          : tensor_binary(Op::kAdd, product, residual));
+      // Matrices that lie the other way round: one of the two, or both.
+      for (const int which : {0, 1, 2}) {
+        int number = 0;
+        const auto transposed = [&](ShapeView shape) {
+          const bool is_other = shape.size() != 2 || (which < 2 && number++ != which);
+          if (is_other) return input(shape);
+          return tensor_permute(input(Shape{shape[1], shape[0]}), std::vector<int64_t>{1, 0});
+        };
+        kernel_of(matmul_bias_relu(transposed, m, n, k, is_turned));
+      }
+    }
+    // Images and filters as they are, and with their channels last.
+    for (const bool is_last : {false, true}) {
+      const auto images = [&](ShapeView shape) {
+        if (shape.size() != 4 || !is_last) return input(shape);
+        const Shape stored{shape[0], shape[2], shape[3], shape[1]};
+        return tensor_permute(input(stored), std::vector<int64_t>{0, 3, 1, 2});
+      };
+      const Kernel conv = kernel_of(conv_bias_relu(images, 64, 56, is_turned));
+      EXPECT_EQ(conv.buffers.size(), 5U) << "out, in, weights, bias and the sum: no im2col";
+    }
   }
 }
 
@@ -255,9 +282,14 @@ TEST(Fusion, MovementChainsHaveNoDivision) {
     SCOPED_TRACE(concat("seed ", seed));
     Random random(seed);
     const Node output = random_movement_chain(input, seed);
-    const std::string text = to_text(only_kernel(calls_of(renamed(output, random).outputs)));
+    const Kernel kernel = only_kernel(calls_of(renamed(output, random).outputs));
+    const std::string text = to_text(kernel);
     EXPECT_EQ(text.find("//"), std::string::npos) << text;
     EXPECT_EQ(text.find('%'), std::string::npos) << text;
+    const LinearProgram program = lower_kernel(kernel, vector_target());
+    for (const Inst& inst : program.insts) {
+      EXPECT_TRUE(inst.op != Op::kDiv && inst.op != Op::kMod) << to_text(program);
+    }
   }
 }
 
