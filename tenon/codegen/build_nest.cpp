@@ -9,6 +9,7 @@
 #include "tenon/base/planted_fault.h"
 #include "tenon/base/text.h"
 #include "tenon/codegen/placement.h"
+#include "tenon/codegen/plan_rules.h"
 #include "tenon/codegen/stage_copy.h"
 #include "tenon/codegen/unit_match.h"
 #include "tenon/ir/kernel_walk.h"
@@ -347,17 +348,26 @@ class NestBuilder {
       value = value.src(0);
     if (value.op() != Op::kLoad) return false;
     const LoadParts parts = load_parts(value);
-    const bool is_staged =
-        std::any_of(comp.stages.begin(), comp.stages.end(),
-                    [&](const PlacedStage& stage) { return stage.storage.buffer == parts.buffer; });
+    const auto stage = std::ranges::find_if(comp.stages, [&](const PlacedStage& placed) {
+      return placed.storage.buffer == parts.buffer;
+    });
     for (size_t i = 0; i < comp.guards.size(); ++i) {
       const bool is_red = axis_kind(comp.comp->axes[i].axis) == AxisKind::kRed;
       if (!comp.guards[i] || !is_red) continue;
-      if (is_staged && reads_part_of(comp, parts.index, i)) continue;
+      const bool is_staged = stage != comp.stages.end() && reads_part_of(comp, parts.index, i) &&
+                             ends_with(*comp.comp, stage->stage.buffer, i);
+      if (is_staged) continue;
       const bool is_zero = parts.gated && is_const(parts.alt) && const_bits(parts.alt) == 0;
       if (!is_zero || !has_conjunct(parts.gate, comp.guards[i])) return false;
     }
     return true;
+  }
+
+  // What the stage of a buffer copies ends where the axis does.
+  static bool ends_with(const Comp& comp, int buffer, size_t axis) {
+    return std::ranges::all_of(loads_of(comp, buffer), [&](const Node& load) {
+      return moves_alone(comp, load_parts(load).index, axis);
+    });
   }
 
   static bool has_conjunct(const Node& gate, const Node& conjunct) {

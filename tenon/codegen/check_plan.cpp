@@ -21,8 +21,9 @@ int64_t group_bytes(const Kernel& nest) {
   int64_t bytes = 0;
   for (const BufferDecl& buffer : nest.buffers) {
     if (buffer.scope != Scope::kGroup) continue;
-    const int64_t size = layout_num_elements(buffer) * dtype_size_bytes(buffer.dtype);
-    bytes += (size + kScratchAlignBytes - 1) / kScratchAlignBytes * kScratchAlignBytes;
+    const int64_t count = layout_num_elements(buffer);
+    if (count > int64_t{1} << 40) return INT64_MAX;  // by far, and products stay in 64 bits
+    bytes += round_up(count * dtype_size_bytes(buffer.dtype), kScratchAlignBytes);
   }
   return bytes;
 }

@@ -246,7 +246,9 @@ class PlanEstimate {
                           access.uses(nest.unit_depth) && access.strides[nest.unit_depth] != 1;
     if (is_apart) return count * static_cast<double>(nest.unit_group) * kApartCost;
     if (nest.vec == nest.counts.size() || !access.uses(nest.vec)) return count;
-    if (!access.is_store && stage_of(nest, access.buffer) != nullptr) return count;
+    // Panels end in the vec axis; what is staged as it lies keeps its strides.
+    const Stage* const stage = access.is_store ? nullptr : stage_of(nest, access.buffer);
+    if (stage != nullptr && !stage->layout.empty()) return count;
     if (access.strides[nest.vec] == 1 && !access.is_irregular[nest.vec]) return count;
     // A square that is transposed in registers takes two shuffles for each of log2 steps.
     const auto lanes = static_cast<double>(nest.lanes);
@@ -404,10 +406,17 @@ class PlanEstimate {
     return nullptr;
   }
 
+  /// Loops around the copy into a stage of the nest.
+  size_t depth_of(const Nest& nest, const Stage& stage) const {
+    const int around = stage.around ? entry_of(*stage.around) : -1;
+    const Nest& place = around < 0 ? nest : nests_[static_cast<size_t>(around)];
+    return std::min(place.outer + static_cast<size_t>(stage.depth), nest.levels.size());
+  }
+
   void compute_copy(const Nest& nest, const Stage& stage) {
     const Access* access = access_to(*nest.walk, stage.buffer);
     if (access == nullptr) return;
-    const size_t depth = nest.outer + static_cast<size_t>(stage.depth);
+    const size_t depth = depth_of(nest, stage);
     const Box box = box_of(*access, nest.lengths[depth]);
     const double elements = static_cast<double>(box.run * box.rows) * nest.trips(0, depth);
     // Along what the copy is contiguous.
@@ -455,7 +464,7 @@ class PlanEstimate {
         const Stage* const stage = access.is_store ? nullptr : stage_of(nest, access.buffer);
         if (stage != nullptr) {
           Stream copy = stream;
-          copy.depth = nest.outer + static_cast<size_t>(stage->depth);
+          copy.depth = depth_of(nest, *stage);
           copy.run_bytes = box_of(access, nest.lengths[copy.depth]).run * stream.width;
           copy.step_bytes = kManyBytes;
           streams_.push_back(copy);

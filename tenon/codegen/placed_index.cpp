@@ -35,8 +35,8 @@ void lay_out(BufferDecl& decl, const StorageBox& storage, const std::vector<int6
     decl.dims.push_back(range.length);
   decl.dims.insert(decl.dims.end(), more.begin(), more.end());
   const TileDims& tile = storage.tile;
-  const bool is_vector = storage.is_reg && storage.vec_dim >= 0 &&
-                         static_cast<size_t>(storage.vec_dim) + 1 != decl.dims.size();
+  const bool is_vector =
+      storage.vec_dim >= 0 && static_cast<size_t>(storage.vec_dim) + 1 != decl.dims.size();
   if (tile.row < 0 && !is_vector) return;
   const auto length = [&](int dim) { return decl.dims[static_cast<size_t>(dim)]; };
   for (int dim = 0; dim < static_cast<int>(decl.dims.size()); ++dim) {

@@ -2,6 +2,8 @@
 
 #include "tenon/codegen/plan_rules.h"
 
+#include "tenon/codegen/unit_match.h"
+
 namespace tenon {
 
 std::vector<Node> loads_of(const Comp& comp, int buffer) {
@@ -12,6 +14,16 @@ std::vector<Node> loads_of(const Comp& comp, int buffer) {
     if (node.op() == Op::kLoad && load_parts(node).buffer == buffer) loads.push_back(node);
   }
   return loads;
+}
+
+bool moves_alone(const Comp& comp, std::span<const Node> index, size_t axis) {
+  for (const Node& dim : index) {
+    if (!uses_axis(dim, comp.axes[axis].axis)) continue;
+    for (size_t i = 0; i < comp.axes.size(); ++i) {
+      if (i != axis && uses_axis(dim, comp.axes[i].axis)) return false;
+    }
+  }
+  return true;
 }
 
 std::vector<int> check_entries(const Kernel& kernel, const Plan& plan) {

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,10 @@ template <class... Parts>
 
 /// The distinct loads of `buffer` in the value and the guards.
 std::vector<Node> loads_of(const Comp& comp, int buffer);
+
+/// Whether each dim of the index that moves with the axis moves with no other of the comp: beyond
+/// the axis it is beyond all that the comp reads there.
+bool moves_alone(const Comp& comp, std::span<const Node> index, size_t axis);
 
 /// Every entry names a comp of the kernel, once, at a place of an earlier one. By comp: its entry,
 /// or -1. Throws PlanRefusal.

@@ -50,6 +50,11 @@ bool ProductSum::find_operands() {
   if (depth == none() || dim_of(b, column) < 0 || dim_of(b, column) == dim_of(b, depth)) {
     return false;
   }
+  // Panels are cut by columns: affine, as is what a group of the depth is.
+  for (const size_t i : {column, depth}) {
+    const Node& index = b.index[static_cast<size_t>(dim_of(b, i))];
+    if (staged_extent(sum, index, {}, 0) == 0) return false;
+  }
   // Rows share operand b.
   row = none();
   for (size_t i = 0; i < none(); ++i) {

@@ -183,12 +183,13 @@ bool narrow(Window& window, const LoadParts& load, const Node& condition) {
 }
 
 // A gate leaves zeros outside of a window; no other gate can be staged.
-Window window_of(const Node& node) {
+Window window_of(const Node& node, std::span<const int64_t> dims) {
   const LoadParts load = load_parts(node);
   Window window;
-  for (const Node& index : load.index) {
-    window.first.push_back(bounds(index).min);
-    window.end.push_back(bounds(index).max + 1);
+  for (size_t dim = 0; dim < dims.size(); ++dim) {
+    const IntRange range = bounds(load.index[dim]);
+    window.first.push_back(std::clamp<int64_t>(range.min, 0, dims[dim]));
+    window.end.push_back(std::clamp<int64_t>(range.max, -1, dims[dim] - 1) + 1);
   }
   if (!load.gated) return window;
   const bool leaves_zeros = is_const(load.alt) && const_bits(load.alt) == 0;
@@ -218,7 +219,7 @@ PlacedStage place_stage(const Kernel& kernel, const PlacedComp& comp, const Stag
     refuse_plan("comp ", comp.plan->comp, " reads no such operand to stage");
   }
   for (const Node& load : loads) {
-    const Window window = window_of(load);
+    const Window window = window_of(load, kernel.buffers[static_cast<size_t>(stage.buffer)].dims);
     const bool is_gated = load_parts(load).gated;
     const bool is_other =
         !storage.box.empty() && window != Window{placed_stage.first, placed_stage.end};

@@ -99,8 +99,11 @@ class TilePlans {
     vec_ = is_across() ? crossing(side) : side;
     if (vec_ == none_) return false;
     lanes_ = std::min(walk_.lanes, last_.lanes);
-    // Across pays where vectors along the output leave lanes empty.
-    if (is_across() && walk_.extent(side) % lanes_ == 0) return false;
+    // Across pays where vectors along the output leave lanes empty, or gather what they read.
+    const bool is_even = std::ranges::all_of(walk_.accesses, [&](const Access& access) {
+      return access.is_store || !access.uses(side) || access.strides[side] == 1;
+    });
+    if (is_across() && is_even && walk_.extent(side) % lanes_ == 0) return false;
     // A vector wider than its axis would be cut to a width that none has.
     while (lanes_ > 1 && lanes_ > walk_.extent(vec_))
       lanes_ /= 2;
@@ -426,20 +429,27 @@ int64_t staged_extent(const Walk& walk, const Node& index, const CompPlan& entry
   StructuralOrder order;
   const auto form = to_affine(index, order);
   if (!form) return 0;
-  int64_t length = 1;
-  for (const AffineTerm& term : form->terms) {
-    size_t i = 0;
-    while (i < walk.num_axes() && walk.comp->axes[i].axis != term.node)
-      ++i;
-    if (i == walk.num_axes()) return 0;
-    int64_t inner = walk.extent(i);
+  const auto places_of = [&](size_t axis) {
+    int64_t inner = walk.extent(axis);
     int64_t step = 1;
     for (size_t part = 0; part < entry.parts.size(); ++part) {
-      if (entry.parts[part].axis != static_cast<int>(i)) continue;
+      if (entry.parts[part].axis != static_cast<int>(axis)) continue;
       if (static_cast<int>(part) < num_loops) inner = entry.parts[part].step;
       if (static_cast<int>(part) >= num_loops) step = std::max(step, entry.parts[part].step);
     }
-    length += std::abs(term.coefficient) * (round_up(inner, step) - 1);
+    return round_up(inner, step);
+  };
+  int64_t length = 1;
+  for (const AffineTerm& term : form->terms) {
+    for (const Node& node : topological_order(std::span(&term.node, 1))) {
+      size_t i = 0;
+      while (i < walk.num_axes() && walk.comp->axes[i].axis != node)
+        ++i;
+      if (node.op() == Op::kLoad) return 0;
+      if (i == walk.num_axes() || places_of(i) == 1) continue;  // one place of h/4
+      if (node != term.node) return 0;
+      length += std::abs(term.coefficient) * (places_of(i) - 1);
+    }
   }
   return length;
 }

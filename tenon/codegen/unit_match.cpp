@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tenon/base/text.h"
+#include "tenon/codegen/plan_rules.h"
 #include "tenon/rules/affine.h"
 #include "tenon/rules/bounds.h"
 #include "tenon/rules/embeds.h"
@@ -114,6 +115,8 @@ int find_tile_unit(std::span<const MatrixUnit> units, const UnitFactors& factors
 
 namespace {
 
+constexpr std::string_view kSharedTail = "has a tail in a dim that another axis moves too";
+
 // A unit on tiles.
 class TileCheck {
  public:
@@ -177,15 +180,8 @@ class TileCheck {
     // Beyond the depth there must be zeros: the dim of the depth must end with it.
     const size_t depth = part_of(axes_.group);
     if (!comp_.guards[depth]) return std::nullopt;
-    for (const Node& index : load_parts(load).index) {
-      if (!uses_axis(index, comp_.comp->axes[depth].axis)) continue;
-      for (size_t i = 0; i < comp_.comp->axes.size(); ++i) {
-        if (i != depth && uses_axis(index, comp_.comp->axes[i].axis)) {
-          return "has a tail in a dim that another axis moves too";
-        }
-      }
-    }
-    return std::nullopt;
+    if (moves_alone(*comp_.comp, load_parts(load).index, depth)) return std::nullopt;
+    return std::string(kSharedTail);
   }
 
   // By how much an index of memory moves with a row, a column, a group of the depth, in a group.
@@ -315,10 +311,12 @@ std::optional<std::string> why_not_unit(const Placement& placement, const Placed
                     is_aligned(index[static_cast<size_t>(inner.dim)], depth, count) &&
                     is_aligned(index[column_dim], columns, is_whole ? 1 : lanes);
   if (!fits) return refused("the layout of its staged operand does not end in the unit's");
-  // A tail of the depth needs zeros in both operands, or whole numbers.
-  const bool has_tail = comp.guards[static_cast<size_t>(depth_axis)] != Node();
+  // A tail of the depth needs zeros in both operands, or whole numbers and zeros in b.
+  const auto depth_number = static_cast<size_t>(depth_axis);
+  if (!comp.guards[depth_number]) return std::nullopt;
+  if (!moves_alone(source, b.index, depth_number)) return refused(kSharedTail);
   const bool has_zeros = is_int(source.value.dtype()) || load_under(factors->a);
-  return has_tail && !has_zeros ? std::optional(refused("has a tail")) : std::nullopt;
+  return has_zeros ? std::nullopt : std::optional(refused("has a tail"));
 }
 
 }  // namespace tenon

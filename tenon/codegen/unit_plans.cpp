@@ -159,18 +159,11 @@ class UnitPlanner {
 
   // A par axis of the comp between that a grid part with step 1 of the root fixes.
   bool is_fixed(const Walk& walk, size_t number, const CompPlan& root) const {
-    const Node& own = walk.comp->axes[number].axis;
-    for (size_t dim = 0; dim < walk.comp->index.size(); ++dim) {
-      if (walk.comp->index[dim] != own) continue;
-      for (const Part& part : root.parts) {
-        const bool is_its =
-            part.role == Role::kGrid && part.step == 1 &&
-            axis_extent(sum_.axis(static_cast<size_t>(part.axis))) == axis_extent(own) &&
-            static_cast<size_t>(part.axis) != column_;
-        if (is_its) return true;
-      }
-    }
-    return false;
+    const size_t read_by = consumer_axes(walk, sum_.last)[number];
+    return read_by < sum_.last.num_axes() && std::ranges::any_of(root.parts, [&](const Part& part) {
+             return part.role == Role::kGrid && part.step == 1 &&
+                    sum_.consumer[static_cast<size_t>(part.axis)] == read_by;
+           });
   }
 
   // Groups: other par axes first, then column blocks, then bands of rows.

@@ -108,6 +108,7 @@ int64_t even_block(int64_t length, int64_t step, int64_t pieces, int64_t others,
   int64_t best_share = 0;
   for (int64_t count = pieces; count <= 2 * pieces; ++count) {
     const int64_t block = round_up(ceil_div(length, count), step);
+    if (block > step && ceil_div(length, block) < pieces) continue;
     const int64_t share = ceil_div(ceil_div(length, block) * others, threads) * block;
     if (best != 0 && share >= best_share) continue;
     best = block;

@@ -298,7 +298,8 @@ void check_bounds(LinearChecker& checker, const Inst& inst) {
   int64_t first = 0;
   int64_t last = 0;
   const bool overflows = __builtin_add_overflow(range->first, offset, &first) ||
-                         __builtin_add_overflow(range->second, offset + width - 1, &last);
+                         __builtin_add_overflow(range->second, offset, &last) ||
+                         __builtin_add_overflow(last, width - 1, &last);
   checker.expect(!overflows && first >= 0 && last < elements, op_name(inst.op), " at elements ",
                  first, " to ", last, " of ", checker.name(operands[0]), ", which has ", elements);
 }

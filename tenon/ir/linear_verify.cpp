@@ -242,7 +242,7 @@ class InstCheck {
       check_visible(inst);
       check_rules(inst);
       const bool was_under_condition = checker_.is_under_condition;
-      checker_.is_under_condition = was_under_condition || inst.op == Op::kIf;
+      checker_.is_under_condition = was_under_condition || !must_run(inst);
       for (size_t i = 0; i < inst.num_regions; ++i)
         walk(inst.regions[i]);
       checker_.is_under_condition = was_under_condition;
@@ -251,6 +251,19 @@ class InstCheck {
     }
     for (const ValueId value : defined)
       is_visible_[value] = false;
+  }
+
+  // Whether the regions are entered whatever the input: a loop's bounds are constants then.
+  bool must_run(const Inst& inst) const {
+    if (inst.op != Op::kFor) return inst.op != Op::kIf;
+    const auto constant = [&](size_t operand) -> const Inst* {
+      const InstId def = program_.values[program_.operands_of(inst)[operand]].def;
+      const bool is_const = def != kNoId && program_.insts[def].op == Op::kConst;
+      return is_const ? &program_.insts[def] : nullptr;
+    };
+    const Inst* const begin = constant(0);
+    const Inst* const end = constant(1);
+    return begin != nullptr && end != nullptr && begin->imm < end->imm;
   }
 
   void check_visible(const Inst& inst) {

@@ -8,6 +8,7 @@
 #include <regex>
 
 #include "tenon/base/file.h"
+#include "tenon/base/text.h"
 #include "tenon/engine/backend.h"
 #include "tenon/io/safetensors.h"
 #include "tests/cli/run_tenon.h"
@@ -23,11 +24,14 @@ using testing::TenonResult;
 
 constexpr const char* kData = TENON_SOURCE_DIR "/data";
 
-/// Devices that a program would be given by default here.
+/// Devices that a program would be given by default here, with each of their renderers.
 std::vector<std::string> devices() {
   std::vector<std::string> names;
   for (const BackendDescriptor* backend : all_backends()) {
-    if (backend->default_rank > 0 && !backend->why_absent()) names.push_back(backend->name);
+    if (backend->default_rank == 0 || backend->why_absent()) continue;
+    for (const RendererDescriptor* renderer : renderers_of(*backend)) {
+      if (!renderer->why_absent()) names.push_back(concat(backend->name, ":", renderer->name));
+    }
   }
   return names;
 }
@@ -143,8 +147,11 @@ TEST_P(CliDigits, RefusesDataOfAnotherShape) {
   EXPECT_THAT(result.err, HasSubstr("'images' is uint8 (2,27,28)"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, CliDigits, ::testing::ValuesIn(devices()),
-                         [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Devices, CliDigits, ::testing::ValuesIn(devices()), [](const auto& test) {
+  std::string name = test.param;
+  std::replace(name.begin(), name.end(), ':', '_');
+  return name;
+});
 
 }  // namespace
 }  // namespace tenon

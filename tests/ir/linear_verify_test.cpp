@@ -62,6 +62,11 @@ void expect_finding(const LinearProgram& program, std::string_view rule, std::st
 
 TEST(LinearVerify, TheFrameOfTheseTestsIsSound) {
   EXPECT_EQ(verify_linear(parse_linear(in_body(""))), std::vector<std::string>());
+  // What may not run at all is right.
+  for (const char* loop : {"%i..%i", "%i..%n"}) {
+    const std::string text = concat("for %k = ", loop, " { %a = load f32 %p[%i + 900] }");
+    EXPECT_EQ(verify_linear(parse_linear(in_body(text))), std::vector<std::string>()) << text;
+  }
 }
 
 std::vector<Broken> broken_texts() {
@@ -104,13 +109,14 @@ std::vector<Broken> broken_texts() {
        "%a = for %k = %i..%n carry %q = %p { %b = load f32 %q[%k] yield %q }"},
       {"bounds", "load at elements 800 to 800 of %p, which has 800", "%a = load f32 %p[%i + 800]"},
       {"bounds", "load at elements 797 to 800", "%a = load f32x4 %p[%i + 797]"},
+      {"bounds", "which has 800", "%a = load f32x4 %p[%i + 9223372036854775807]"},
       {"bounds", "store at elements 64 to 64 of %g",
        "%o = const i32 60 %s = add i32 %o, %four store %g[%s], %x"},
       {"bounds", "load at elements -1 to -1", "%o = const i64 -1 %a = load f32 %p[%o]"},
       {"bounds", "load at elements 4 to 802",
        "%o = const i32 4 %d = const i32 266 %w = ramp i32x4 %o, %d %a = load f32x4 %p[%w]"},
       {"bounds", "atomic at elements 8 to 8",
-       "%o = const i32 8 for %k = %i..%n { %a = atomic add %c[%o], %four }"},
+       "%o = const i32 8 for %k = %i..%four { %a = atomic add %c[%o], %four }"},
       {"access", "the gate is i1x4", "%a = load f32 %p[%i] gate %m alt %x"},
       {"access", "the gate is f32", "store %p[%i], %x gate %x"},
       {"access", "alt is f32, expected f32x4", "%a = load f32x4 %p[%i] gate %m alt %x"},
