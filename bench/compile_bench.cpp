@@ -75,7 +75,7 @@ Row time_row(std::string name, std::string unit, double scale, const std::vector
 /// Distinct Nodes of the nest that emit_linear reads: the kernel after the last pass on kernels.
 double count_nest_nodes(const EngineDevice& device, const Tensor& result) {
   const Node outputs[] = {result.node()};
-  const Schedule schedule = schedule_graph(outputs, {});
+  const Schedule schedule = schedule_graph(outputs, schedule_options(device.target()));
   double count = 0;
   CodegenOptions options;
   options.on_kernel = [&](std::string_view, const Kernel& kernel) {

@@ -112,7 +112,9 @@ OracleNode evaluate_node(const Node& node, std::span<const OracleNode* const> sr
   } else {
     TENON_ASSERT(is_elementwise(op), "oracle: no value for ", op_name(op));
     detail::evaluate_elementwise(node, srcs, out);
-    note_flushes(node, srcs, out);
+    if (std::ranges::any_of(inputs.units, &MatrixUnit::flushes_denormals)) {
+      note_flushes(node, srcs, out);
+    }
   }
   return out;
 }
@@ -226,10 +228,12 @@ class Evaluation {
 }  // namespace
 
 OracleInputs bind_inputs(std::span<const Node> buffers,
-                         std::span<const std::vector<std::byte>> data) {
+                         std::span<const std::vector<std::byte>> data,
+                         std::vector<MatrixUnit> units) {
   TENON_ASSERT(buffers.size() == data.size(), "oracle: ", buffers.size(), " buffers, data for ",
                data.size());
   OracleInputs inputs;
+  inputs.units = std::move(units);
   inputs.buffer = [buffers, data](const Node& node) -> std::span<const std::byte> {
     const auto found = std::ranges::find(buffers, node);
     TENON_CHECK(found != buffers.end(), kInvalid, "oracle: no data for a buffer of shape ",

@@ -62,8 +62,8 @@ void GraphBatch::check(const std::string& title) {
   RealizeStats stats;
   realize(nodes_, nullptr, &stats);
   const int64_t realized_ns = now_ns();
-  const std::vector<OracleValue> expected =
-      evaluate_oracle(references_, bind_inputs(buffers_, data_));
+  const std::vector<OracleValue> expected = evaluate_oracle(
+      references_, bind_inputs(buffers_, data_, Device::get_default().target().units));
   const int64_t judged_ns = now_ns();
   int64_t failures = 0;
   int64_t compared = 0;

@@ -94,7 +94,7 @@ TEST(OracleRadius, FusedMultiplyAddsStayInsideASumOfProducts) {
 // bf16 factors, widened, multiplied, summed in f32: a matrix unit may take denormals for zeros.
 TEST(OracleRadius, FlushedDenormalsStayInsideASumOfBf16Products) {
   const auto sum_of = [](const std::vector<uint16_t>& a, const std::vector<uint16_t>& b,
-                         bool is_widened) {
+                         bool is_widened, bool has_unit = true) {
     const Shape shape{static_cast<int64_t>(a.size())};
     const Node x = tensor_buffer(DType::kBF16, shape);
     const Node y = tensor_buffer(DType::kBF16, shape);
@@ -105,7 +105,11 @@ TEST(OracleRadius, FlushedDenormalsStayInsideASumOfBf16Products) {
     const Node sum =
         tensor_reduce(Op::kAdd, tensor_binary(Op::kMul, wide(x), wide(y)), List{0}, DType::kF32);
     const std::vector<std::vector<std::byte>> bytes{bytes_of(a), bytes_of(b)};
-    return evaluate_oracle({&sum, 1}, bind_inputs(std::vector{x, y}, bytes))[0];
+    std::vector<MatrixUnit> units;
+    if (has_unit) {
+      units.push_back(parse_matrix_unit("bf16*bf16>f32:1x16x2/2:vectors:odd_first:flush:ready"));
+    }
+    return evaluate_oracle({&sum, 1}, bind_inputs(std::vector{x, y}, bytes, units))[0];
   };
   constexpr uint16_t kOne = 0x3f80;
   constexpr uint16_t kDenormal = 0x0040;  // 2^-127
@@ -122,6 +126,7 @@ TEST(OracleRadius, FlushedDenormalsStayInsideASumOfBf16Products) {
   // What has no denormals is exact, and so is what no unit computes.
   EXPECT_EQ(sum_of({kOne, kOne}, {kOne, kOne}, true).radius_at(0), 0);
   EXPECT_EQ(sum_of({kOne, kDenormal}, {kOne, kLarge}, false).radius_at(0), 0);
+  EXPECT_EQ(sum_of({kOne, kDenormal}, {kOne, kLarge}, true, false).radius_at(0), 0);
   EXPECT_TRUE(sum_of({kOne, kDenormal}, {kOne, kInf}, true).is_excluded(0));
 }
 

@@ -59,8 +59,9 @@ bool is_telling(const OracleValue& value) {
 }
 
 std::vector<OracleValue> expected_values(const GraphCase& graph_case) {
-  return evaluate_oracle(graph_case.graph.outputs,
-                         bind_inputs(graph_case.graph.inputs, graph_case.data));
+  return evaluate_oracle(
+      graph_case.graph.outputs,
+      bind_inputs(graph_case.graph.inputs, graph_case.data, Device::get_default().target().units));
 }
 
 using RunCall = std::function<void(size_t call, std::span<std::vector<std::byte>* const>)>;

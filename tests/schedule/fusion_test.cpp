@@ -9,6 +9,7 @@
 #include <iostream>
 #include <map>
 #include <numeric>
+#include <unordered_set>
 
 #include "tenon/base/text.h"
 #include "tenon/codegen/choose_plan.h"
@@ -17,6 +18,7 @@
 #include "tenon/ir/graph_text.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/kernel_verify.h"
+#include "tenon/ir/kernel_walk.h"
 #include "tenon/ir/linear_text.h"
 #include "tenon/ir/tensor_ops.h"
 #include "tenon/schedule/schedule.h"
@@ -178,6 +180,24 @@ TEST(Fusion, ContractionsTakeTheirEpilogues) {
       EXPECT_EQ(conv.buffers.size(), 5U) << "out, in, weights, bias and the sum: no im2col";
     }
   }
+}
+
+TEST(Fusion, AMatmulsNestHasFewNodes) {
+  const Node product = matmul_bias_relu(input, 1024, 1024, 1024, false);
+  std::unordered_set<const void*> nodes;
+  CodegenOptions options;
+  options.on_kernel = [&](std::string_view, const Kernel& nest) {
+    nodes.clear();  // the last nest counts
+    for_each_stmt(nest.body, [&](const Stmt& stmt) {
+      for_each_expr(stmt, [&](const Node& expr) {
+        for (const Node& node : topological_order(std::span(&expr, 1)))
+          nodes.insert(node.id());
+      });
+    });
+  };
+  lower_kernel(only_kernel(calls_of(product)), vector_target(), options);
+  EXPECT_GT(nodes.size(), 20U);
+  EXPECT_LE(nodes.size(), 200U);
 }
 
 // The first comp, and the root where there are two of them, are products in register tiles: rows by

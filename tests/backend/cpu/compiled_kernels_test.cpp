@@ -180,8 +180,10 @@ void check_level(const std::string& arch, int num_kernels, bool all_plans) {
       check_unit(unit, way, target, pools, coverage);
     unit.clear();
   }
-  if (all_plans)
+  if (all_plans) {
     std::printf("kernels with all orders combined: %d\n", coverage.with_combined_orders);
+    EXPECT_GE(coverage.programs, 5000);
+  }
   std::printf(
       "%s: %d programs, %d launches, %d %% with several groups, %d with full vectors, of %s",
       arch.c_str(), coverage.programs, coverage.launches,
