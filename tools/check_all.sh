@@ -40,9 +40,12 @@ step_renderers() {
   cmake --preset release && cmake --build --preset release || return 1
   local -x DEV=CPU:CLANG TENON_VERIFY_IR=1
   for test in engine/engine_test tensor/tensor_test webnn/webnn_test tir/tir_test \
-    conform/special_values_test; do
+    conform/special_values_test conform/row_values_test conform/unit_values_test; do
     "build/release/tests/$test" --gtest_brief=1 || return 1
   done
+  # Products without the matrix units that the CPU may have.
+  DEV=CPU::native,-avx512bf16,-avx512vnni,-avxvnni,-amx-tile build/release/tests/conform/unit_values_test \
+    --gtest_brief=1 || return 1
   build/release/tenon_cases tests/cases/reported_faults.json --buffer --const \
     --baseline tests/cases/baseline.txt >build/cases.log || { cat build/cases.log; return 1; }
   build/release/tenon run digits --check
