@@ -4,6 +4,7 @@
 
 #include "tenon/base/integer.h"
 #include "tenon/codegen/placement.h"
+#include "tenon/codegen/unit_match.h"
 #include "tenon/rules/simplify_index.h"
 
 namespace tenon {
@@ -52,6 +53,22 @@ void lay_out(BufferDecl& decl, const StorageBox& storage, const std::vector<int6
   decl.layout.push_back({tile.column, ceil_div(length(tile.column), tile.columns), 0});
   decl.layout.push_back({tile.row, tile.rows, 0});
   decl.layout.push_back({tile.column, tile.columns, 0});
+}
+
+int dim_of(const PlacedComp& comp, std::span<const Node> index, const Node& axis) {
+  const auto values = axis_values(comp);
+  for (size_t dim = 0; dim < index.size(); ++dim) {
+    if (uses_axis(substitute(index[dim], values), axis)) return static_cast<int>(dim);
+  }
+  return -1;
+}
+
+std::pair<int, int64_t> vec_dim(const PlacedComp& comp, std::span<const Node> index) {
+  for (const AxisUse& use : comp.instances) {
+    const int dim = use.role == Role::kVec ? dim_of(comp, index, use.axis) : -1;
+    if (dim >= 0) return {dim, axis_extent(use.axis)};
+  }
+  return {-1, 1};
 }
 
 std::vector<Node> storage_index(const StorageBox& storage, std::span<const Node> index) {

@@ -20,13 +20,6 @@
 namespace tenon {
 namespace {
 
-bool has_node(const Node& expr, const std::unordered_set<const void*>& wanted) {
-  for (const Node& node : topological_order(std::span(&expr, 1))) {
-    if (wanted.contains(node.id())) return true;
-  }
-  return false;
-}
-
 class Placer {
  public:
   Placer(const Kernel& kernel, const Plan& plan) : kernel_(kernel), plan_(plan) {}
@@ -477,6 +470,7 @@ class Placer {
     storage.box = comp.after.empty() ? boxes_.at(buffer) : own_box(comp, comp.start_depth);
     if (comp.plan->keep) {
       if (!is_in_group(comp)) refuse_plan("comp ", comp.plan->comp, " is kept by several groups");
+      check_kept_box(comp, storage.box);
       return alias(comp, *comp.plan->keep);
     }
     const LoopPlace place =
@@ -491,6 +485,24 @@ class Placer {
     storage.is_reg = fits_registers(comp, storage);
     note_instances(storage, comp);
     return storage;
+  }
+
+  // What others read of a kept tmp must lie where its group writes the output, too.
+  void check_kept_box(const PlacedComp& comp, std::span<const AxisRange> box) {
+    const auto outer = loops_around(comp.plan->at);
+    for (size_t number = 0; number < kernel_.body.size(); ++number) {
+      const PlacedComp& reader = placed(static_cast<int>(number));
+      if (reader.comp->dst != *comp.plan->keep) continue;
+      for (const Node& load : loads_of(*reader.comp, comp.comp->dst)) {
+        const std::span<const Node> index = load_parts(load).index;
+        for (size_t dim = 0; dim < index.size(); ++dim) {
+          const auto own = range_of(substitute(index[dim], axis_values(reader)), outer);
+          if (!own || own->base != box[dim].base || own->length < box[dim].length) {
+            refuse_plan("comp ", comp.plan->comp, " is read beyond where it is kept");
+          }
+        }
+      }
+    }
   }
 
   // All loops over groups stand around the comp, so each of its points belongs to one.
@@ -539,25 +551,6 @@ class Placer {
       }
     }
     return true;
-  }
-
-  // The dim along which one instance with this index takes several elements of a register buffer,
-  // and how many; -1 and 1 without a vec axis in it.
-  std::pair<int, int64_t> vec_dim(const PlacedComp& comp, std::span<const Node> index) const {
-    for (const AxisUse& use : comp.instances) {
-      const int dim = use.role == Role::kVec ? dim_of(comp, index, use.axis) : -1;
-      if (dim >= 0) return {dim, axis_extent(use.axis)};
-    }
-    return {-1, 1};
-  }
-
-  // The dim of an index that moves with an instance; -1: none.
-  static int dim_of(const PlacedComp& comp, std::span<const Node> index, const Node& axis) {
-    const auto values = axis_values(comp);
-    for (size_t dim = 0; dim < index.size(); ++dim) {
-      if (has_node(substitute(index[dim], values), {axis.id()})) return static_cast<int>(dim);
-    }
-    return -1;
   }
 
   // The dims along which the comp's instances are vectors or tiles of what it writes.
@@ -775,11 +768,6 @@ class Placer {
 };
 
 }  // namespace
-
-int CompPlan::num_loops() const {
-  return static_cast<int>(std::count_if(parts.begin(), parts.end(),
-                                        [](const Part& part) { return is_loop(part.role); }));
-}
 
 std::optional<std::vector<AxisRange>> ranges_at(const Kernel& kernel, const Plan& plan, int comp,
                                                 How how, LoopPlace place) {

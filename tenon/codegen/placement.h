@@ -87,6 +87,12 @@ Placement place_comps(const Kernel& kernel, const Plan& plan);
 std::optional<std::vector<AxisRange>> ranges_at(const Kernel& kernel, const Plan& plan, int comp,
                                                 How how, LoopPlace place);
 
+/// The dim of an index that moves with an instance of the comp; -1: none.
+int dim_of(const PlacedComp& comp, std::span<const Node> index, const Node& axis);
+/// The dim along which one instance with this index takes several elements of a register buffer,
+/// and how many; -1 and 1 without a vec axis in it.
+std::pair<int, int64_t> vec_dim(const PlacedComp& comp, std::span<const Node> index);
+
 /// Each axis of the comp with its value: replacements for substitute().
 std::vector<std::pair<Node, Node>> axis_values(const PlacedComp& comp);
 

@@ -2,9 +2,16 @@
 
 #include "tenon/codegen/plan_rules.h"
 
+#include <algorithm>
+
 #include "tenon/codegen/unit_match.h"
 
 namespace tenon {
+
+int CompPlan::num_loops() const {
+  return static_cast<int>(std::count_if(parts.begin(), parts.end(),
+                                        [](const Part& part) { return is_loop(part.role); }));
+}
 
 std::vector<Node> loads_of(const Comp& comp, int buffer) {
   std::vector<Node> roots{comp.value};

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <map>
+#include <set>
 
 #include "tenon/base/settings.h"
 #include "tenon/base/text.h"
@@ -31,6 +33,29 @@ struct Coverage {
   int passes = 0;
   int with_combined_orders = 0;
   int with_merged_axes = 0;
+  std::map<std::string, int> features;  // plans with each
+
+  void add(const Plan& plan) {
+    std::set<std::string> own;
+    for (const CompPlan& entry : plan.comps) {
+      if (entry.store == StoreKind::kNonTemporal) own.insert("nt stores");
+      if (entry.keep) own.insert("kept tmps");
+      if (entry.how == How::kBefore) own.insert("producers before");
+      if (entry.how == How::kAfter) own.insert("consumers after");
+      if (entry.acc) own.insert("accumulators");
+      if (entry.acc && entry.acc->carry_in) own.insert("carried accumulators");
+      for (const Stage& stage : entry.stages)
+        own.insert(stage.layout.empty() ? "stages" : "stages with layouts");
+      for (const Part& part : entry.parts) {
+        if (part.tail == Tail::kPeel) own.insert("peeled loops");
+        if (part.tail == Tail::kClamp) own.insert("clamped parts");
+        if (part.role == Role::kVec) own.insert("vectors");
+        if (part.role == Role::kGrid) own.insert("groups");
+      }
+    }
+    for (const std::string& feature : own)
+      ++features[feature];
+  }
 };
 
 size_t num_axes(const Kernel& kernel) {
@@ -101,6 +126,7 @@ void check_kernels(Orders orders) {
           first_wrong_pass(random, plan, target, memory, expected, checks_texts, coverage);
       ASSERT_EQ(wrong, "") << "seed " << seed << "\n" << to_text(random) << to_text(plan, kernel);
       ++coverage.plans;
+      coverage.add(plan);
     }
     coverage.kernels.add(random);
   }
@@ -113,6 +139,14 @@ void check_kernels(Orders orders) {
     EXPECT_GE(coverage.kernels.share(feature), 30) << feature;
   for (const char* feature : {"a guard", "bits", "a shift", "a loaded index"})
     EXPECT_GE(coverage.kernels.share(feature), 10) << feature;
+  for (const auto& [feature, count] : coverage.features)
+    std::printf("%s: %d plans\n", feature.c_str(), count);
+  for (const char* feature :
+       {"nt stores", "kept tmps", "producers before", "consumers after", "accumulators",
+        "carried accumulators", "stages", "stages with layouts", "peeled loops", "clamped parts",
+        "vectors", "groups"}) {
+    EXPECT_GE(coverage.features[feature] * 100, kNumKernels) << feature;
+  }
   EXPECT_GE(coverage.with_combined_orders * 2, kNumKernels);
   EXPECT_GT(coverage.with_merged_axes, 0);
 }

@@ -184,6 +184,28 @@ kernel rows {
   expect_refused(parse_kernel(kRows, "test"), kGood, kFaults);
 }
 
+// Each group computes whole rows of e, which the output has only a part of in each.
+TEST(RefusedPlans, WhatIsReadBeyondTheOutputOfItsGroup) {
+  const Kernel kernel = parse_kernel(R"(
+kernel rows {
+  in x: f32[64,32]  out y: f32[64,32]  tmp e: f32[64,32]  tmp s: f32[64]
+  e[a,b] = x[a,b] * x[a,b]  over a:64, b:32
+  s[i] += e[i,j]  over i:64, j:32 red  start 0
+  y[p,q] = e[p,q] * s[p]  over p:64, q:32
+})",
+                                     "test");
+  const auto reason_for = [&](std::string_view keep) {
+    const std::string text = concat(
+        "plan rows {\n  2 y root p@grid 8, q@grid 16, p@seq 1, q@seq 1\n"
+        "  1 s before 2 at 3 j@seq 1; acc 0\n  0 e before 2 at 3 b@seq 1",
+        keep, "\n}");
+    return check_plan(kernel, parse_plan(text, kernel), vector_target()).value_or("it fits");
+  };
+  EXPECT_EQ(reason_for(""), "it fits");
+  EXPECT_NE(reason_for("; keep y").find("comp 0 is read beyond where it is kept"),
+            std::string::npos);
+}
+
 TEST(RefusedPlans, GatesThatAStageCannotHold) {
   const auto plan_of = [](std::string_view load) {
     const Kernel kernel = parse_kernel(

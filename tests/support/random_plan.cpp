@@ -110,6 +110,12 @@ class PlanGenerator {
     for (int i = last; i >= 0; --i) {
       if (!is_placed(i)) place_before(i);
     }
+    for (CompPlan& entry : plan_.comps) {
+      const int dst = comp_at(entry.comp).dst;
+      const bool is_output = kernel_.buffers[static_cast<size_t>(dst)].access != BufferAccess::kTmp;
+      if (is_output && below(4) == 0) entry.store = StoreKind::kNonTemporal;
+      if (entry.how == How::kBefore && below(4) == 0) entry.keep = output_written_by_root();
+    }
     return plan_;
   }
 
@@ -128,6 +134,19 @@ class PlanGenerator {
       if (node.op() == Op::kLoad && load_parts(node).buffer == buffer) return true;
     }
     return false;
+  }
+
+  int output_written_by_root() const { return comp_at(plan_.comps.front().comp).dst; }
+
+  // All of the buffer's dims in any order, some with a gap behind.
+  std::vector<LayoutPart> layout(const BufferDecl& decl) {
+    std::vector<LayoutPart> parts;
+    for (size_t dim = 0; dim < decl.dims.size(); ++dim) {
+      const auto pad = static_cast<int64_t>(below(3) == 0 ? below(5) : 0);
+      parts.push_back({static_cast<int>(dim), decl.dims[dim], pad});
+    }
+    std::shuffle(parts.begin(), parts.end(), random_);
+    return parts;
   }
 
   // A reduction into a tmp that `reader` reads.
@@ -215,6 +234,7 @@ class PlanGenerator {
         stage.around = entry.at.comp;
         stage.depth = static_cast<int>(below(static_cast<size_t>(entry.at.depth) + 1));
       }
+      if (below(2) == 0) stage.layout = layout(kernel_.buffers[buffer]);
       entry.stages.push_back(std::move(stage));
     }
   }
