@@ -145,7 +145,7 @@ void check_kernels(Orders orders) {
        {"nt stores", "kept tmps", "producers before", "consumers after", "accumulators",
         "carried accumulators", "stages", "stages with layouts", "peeled loops", "clamped parts",
         "vectors", "groups"}) {
-    EXPECT_GE(coverage.features[feature] * 100, kNumKernels) << feature;
+    EXPECT_GE(coverage.features[feature] * 200, kNumKernels) << feature;
   }
   EXPECT_GE(coverage.with_combined_orders * 2, kNumKernels);
   EXPECT_GT(coverage.with_merged_axes, 0);

@@ -226,7 +226,7 @@ class PlanGenerator {
     }
     entry.acc = acc;
     for (size_t buffer = 1; buffer < kernel_.buffers.size(); ++buffer) {
-      if (kernel_.buffers[buffer].access != BufferAccess::kIn || below(4) != 0) continue;
+      if (kernel_.buffers[buffer].access != BufferAccess::kIn || below(2) != 0) continue;
       if (!reads(comp, static_cast<int>(buffer))) continue;
       Stage stage{.buffer = static_cast<int>(buffer), .layout = {}};
       stage.depth = static_cast<int>(below(num_loops + 1));
