@@ -21,7 +21,7 @@ namespace {
 
 // Runs that are longer need no other before them to be steady.
 constexpr double kLongRunS = 0.05;
-constexpr int64_t kTenonPauseMs = 3;  // its threads spin for about a millisecond after a launch
+constexpr int64_t kTenonPauseMs = 3;  // its threads spin for a while after a launch
 
 double seconds(int64_t time_ns) {
   return static_cast<double>(time_ns) * 1e-9;
