@@ -218,7 +218,16 @@ int run_forked(Body&& body) {
 TEST(ThreadPool, AForkedChildGetsAnErrorAndNoHang) {
   auto pool = std::make_unique<ThreadPool>(3);
   const auto nothing = [](int64_t, int64_t, int) noexcept {};
-  pool->run(100, nothing);
+  // All threads are up: one that starts while the process forks may hold the lock of a sanitizer's
+  // allocator, and the child would wait for it.
+  std::atomic<int> arrived = 0;
+  pool->run(3, [&](int64_t begin, int64_t end, int) noexcept {
+    for (int64_t group = begin; group < end; ++group) {
+      ++arrived;
+      while (arrived < 3)
+        std::this_thread::yield();
+    }
+  });
   const int code = run_forked([&] {
     int result = 1;
     try {
