@@ -150,7 +150,7 @@ Target make_target(const CpuFeatureSet& features, int64_t local_bytes, int threa
 Target target_of_arch(std::string_view arch) {
   CpuFeatureSet features = parse_cpu_arch(arch);
   // The thread sanitizer does not see accesses wider than 16 bytes, nor masked instructions.
-  if (kThreadSanitizer) features.remove(CpuFeature::kAvx);
+  if (kThreadSanitizer && (arch.empty() || arch == "native")) features.remove(CpuFeature::kAvx);
   const CacheSizes caches = read_cache_sizes();
   return make_target(features, local_bytes_of(caches, num_available_cores()),
                      ThreadPool::shared().num_workers(), caches);
