@@ -119,6 +119,12 @@ int64_t widest_element_bytes(const Kernel& kernel, const Comp& comp, const Targe
     }
   };
   widen(machine_value(comp, target));
+  if (comp.combine) {
+    // A sum of narrow floats is computed wide, one addition at a time.
+    Comp step = comp;
+    step.value = make_expr(*comp.combine, comp.value, comp.value);
+    widen(machine_value(step, target));
+  }
   for (const Node& guard : comp.guard)
     widen(guard);
   for (const Access& access : analyze_access(kernel, comp)) {

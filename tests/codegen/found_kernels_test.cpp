@@ -76,6 +76,11 @@ constexpr Found kFound[] = {
   t[f,i,j] += x[c,2*i+u,2*j+v] * z[f,c,u,v]  over f:32, i:4, j:64, c:3 red, u:3 red, v:3 red  start 0f32
   y[F,I,J] = t[F,I,J]  over F:32, I:4, J:64
 })"},
+    {"a sum of halves that are loaded and no more", R"(kernel k {
+  in x: bf16[17,3,40]  out y: bf16[17,40]  tmp t: bf16[17,40]
+  t[i,j] += x[i,k,j]  over i:17, j:40, k:3 red  start 0bf16
+  y[I,J] = t[I,J]  over I:17, J:40
+})"},
     {"two axes of rows around blocks", R"(kernel k {
   in q: f32[2,3,64,16]  in c: f32[2,3,64,16]  in v: f32[2,3,64,16]  out y: f32[2,3,64,16]
   tmp s: f32[2,3,64,64]  tmp m: f32[2,3,64]  tmp o: f32[2,3,64,16]
