@@ -72,14 +72,14 @@ def expected_value(name, arrays):
 
 
 def check(title, name, result, arrays):
-    """Sums of up to 2^26 terms of size 1 in f32, in any order: within 2^-24 of their number's root
-    times a generous 8, and never more than 1 in 1000 of what they are near."""
+    """Finds another computation (an axis, a scale, a shape), not roundings: 1 in 1000 of the largest
+    value, or of what a sum of so many random terms comes to."""
     import numpy
 
     expected = numpy.asarray(expected_value(name, arrays))
     got = numpy.asarray(result)[:1] if name.startswith("conv") else numpy.asarray(result)
-    terms = max(max(array.size // max(expected.size, 1) for array in arrays), 1024)
-    bound = 8 * 2**-24 * terms**0.5 * 4 + 1e-3 * numpy.abs(expected)
+    terms = max(array.size for array in arrays) / max(expected.size, 1)
+    bound = 1e-3 * max(numpy.abs(expected).max(), terms**0.5)
     if got.shape != expected.shape or not (numpy.abs(got - expected) <= bound).all():
         sys.exit(f"{title}: {name} is wrong")
 

@@ -28,11 +28,6 @@ void append_body(Body& body, Body more) {
               std::make_move_iterator(more.end()));
 }
 
-bool reads_axis(const Node& expr, const Node& axis) {
-  const std::vector<Node> nodes = topological_order(std::span(&expr, 1));
-  return std::find(nodes.begin(), nodes.end(), axis) != nodes.end();
-}
-
 /// The expressions of one comp with loops and instances in place of its axes, and storage in place
 /// of tmps and staged operands.
 class PlacedExprs {
@@ -98,7 +93,7 @@ class PlacedExprs {
 
   bool reads(std::span<const Node> index, size_t axis) const {
     return std::any_of(index.begin(), index.end(), [&](const Node& node) {
-      return reads_axis(node, comp_.comp->axes[axis].axis);
+      return uses_axis(node, comp_.comp->axes[axis].axis);
     });
   }
 
@@ -386,7 +381,7 @@ class NestBuilder {
     for (size_t i = 0; i < comp.instances.size(); ++i) {
       if (static_cast<size_t>(comp.instance_parts[i].axis) != axis) continue;
       for (const Node& node : index) {
-        if (reads_axis(node, comp.instances[i].axis)) return true;
+        if (uses_axis(node, comp.instances[i].axis)) return true;
       }
     }
     return false;

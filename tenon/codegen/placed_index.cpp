@@ -4,7 +4,7 @@
 
 #include "tenon/base/integer.h"
 #include "tenon/codegen/placement.h"
-#include "tenon/codegen/unit_match.h"
+#include "tenon/codegen/plan_rules.h"
 #include "tenon/rules/simplify_index.h"
 
 namespace tenon {

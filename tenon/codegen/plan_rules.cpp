@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "tenon/codegen/unit_match.h"
-
 namespace tenon {
 
 int CompPlan::num_loops() const {
@@ -21,6 +19,11 @@ std::vector<Node> loads_of(const Comp& comp, int buffer) {
     if (node.op() == Op::kLoad && load_parts(node).buffer == buffer) loads.push_back(node);
   }
   return loads;
+}
+
+bool uses_axis(const Node& expr, const Node& axis) {
+  const std::vector<Node> nodes = topological_order(std::span(&expr, 1));
+  return std::find(nodes.begin(), nodes.end(), axis) != nodes.end();
 }
 
 bool moves_alone(const Comp& comp, std::span<const Node> index, size_t axis) {

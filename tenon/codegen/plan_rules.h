@@ -25,6 +25,7 @@ template <class... Parts>
 /// The distinct loads of `buffer` in the value and the guards.
 std::vector<Node> loads_of(const Comp& comp, int buffer);
 
+bool uses_axis(const Node& expr, const Node& axis);
 /// Whether each dim of the index that moves with the axis moves with no other of the comp: beyond
 /// the axis it is beyond all that the comp reads there.
 bool moves_alone(const Comp& comp, std::span<const Node> index, size_t axis);

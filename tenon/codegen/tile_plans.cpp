@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "tenon/codegen/plan_families.h"
+#include "tenon/codegen/plan_rules.h"
 #include "tenon/ir/tensor_ops.h"
 #include "tenon/rules/affine.h"
 
@@ -168,7 +169,7 @@ class TilePlans {
     return std::ranges::any_of(walk_.accesses, [&](const Access& access) {
       if (access.is_store) return false;
       return std::ranges::any_of(load_parts(access.load).index, [&](const Node& index) {
-        return index != axis(i) && has_axis(index, axis(i));
+        return index != axis(i) && uses_axis(index, axis(i));
       });
     });
   }
@@ -371,11 +372,6 @@ class TilePlans {
     if (!has_panels) stage.layout.clear();
     entry.stages.push_back(std::move(stage));
     return bytes > 0 && bytes <= target_.max_local_bytes;
-  }
-
-  static bool has_axis(const Node& index, const Node& axis) {
-    const std::vector<Node> nodes = topological_order(std::span(&index, 1));
-    return std::ranges::find(nodes, axis) != nodes.end();
   }
 
   const PlanInput& input_;

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "tenon/base/text.h"
-#include "tenon/codegen/plan_rules.h"
 #include "tenon/rules/affine.h"
 #include "tenon/rules/bounds.h"
 #include "tenon/rules/embeds.h"
@@ -48,11 +47,6 @@ Node load_under(Node value) {
   while (value.op() == Op::kBitcast)
     value = value.src(0);
   return value.op() == Op::kLoad ? value : Node();
-}
-
-bool uses_axis(const Node& expr, const Node& axis) {
-  const std::vector<Node> nodes = topological_order(std::span(&expr, 1));
-  return std::find(nodes.begin(), nodes.end(), axis) != nodes.end();
 }
 
 std::optional<UnitFactors> unit_factors(const Comp& comp, const Node& column) {

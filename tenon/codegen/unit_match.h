@@ -8,12 +8,12 @@
 #include <span>
 
 #include "tenon/codegen/placement.h"
+#include "tenon/codegen/plan_rules.h"
 #include "tenon/ir/kernel.h"
 #include "tenon/types/target.h"
 
 namespace tenon {
 
-bool uses_axis(const Node& expr, const Node& axis);
 /// The load under bitcasts, or null.
 Node load_under(Node value);
 

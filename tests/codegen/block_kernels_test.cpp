@@ -6,14 +6,9 @@
 #include <cstdio>
 
 #include "tenon/base/text.h"
-#include "tenon/codegen/choose_plan.h"
-#include "tenon/codegen/codegen.h"
-#include "tenon/codegen/plan_text.h"
-#include "tenon/codegen/prepare_kernel.h"
-#include "tenon/ir/eval_linear.h"
 #include "tenon/ir/kernel_text.h"
+#include "tests/codegen/candidates.h"
 #include "tests/support/random.h"
-#include "tests/support/random_kernel.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/test_target.h"
 
@@ -67,21 +62,10 @@ TEST(BlockKernels, EveryCandidateKeepsTheValue) {
     const Kernel kernel = parse_kernel(text, "attention");
     Target target = vector_target();
     target.vector_registers = random.percent(50) ? 16 : 32;
-    KernelMemory memory(kernel, static_cast<uint64_t>(number));
-    eval_kernel(kernel, memory.kernel_arguments());
-    const std::vector<std::byte> expected = memory.outputs();
-    const Kernel prepared = prepare_kernel(kernel, target);
-    const std::vector<PlanChoice> choices = choose_plans(prepared, target, 100);
+    const std::vector<PlanChoice> choices =
+        expect_candidates_keep_value(kernel, target, static_cast<uint64_t>(number), 100);
     num_chosen += choices[0].family == "blocks" ? 1 : 0;
     for (const PlanChoice& choice : choices) {
-      const std::string plan_text = to_text(choice.plan, prepared);
-      ASSERT_EQ(parse_plan(plan_text, prepared), choice.plan);
-      const LinearProgram program =
-          lower_kernel(kernel, target, {.verify = true, .plan = choice.plan});
-      memory.reset();
-      eval_linear(program, memory.program_arguments(program.signature));
-      ASSERT_EQ(memory.guard_finding(), "") << plan_text;
-      ASSERT_TRUE(memory.outputs() == expected) << plan_text;
       ++num_plans;
       num_blocks += choice.family == "blocks" ? 1 : 0;
     }

@@ -141,14 +141,15 @@ TEST(RefusedPlans, AccumulatorsAndStages) {
             std::string::npos);
 }
 
-TEST(RefusedPlans, WhatStandsBeforeItsReader) {
-  constexpr std::string_view kRows = R"(
+constexpr std::string_view kRows = R"(
 kernel rows {
   in x: f32[64,32]  out y: f32[64,32]  tmp e: f32[64,32]  tmp s: f32[64]
   e[a,b] = x[a,b] * x[a,b]  over a:64, b:32
   s[i] += e[i,j]  over i:64, j:32 red  start 0
   y[p,q] = e[p,q] * s[p]  over p:64, q:32
 })";
+
+TEST(RefusedPlans, WhatStandsBeforeItsReader) {
   constexpr std::string_view kGood = R"(plan rows {
   2 y root p@grid 8, p@seq 1, q@seq 1
   1 s before 2 at 2 j@seq 1; acc 0
@@ -186,14 +187,7 @@ kernel rows {
 
 // Each group computes whole rows of e, which the output has only a part of in each.
 TEST(RefusedPlans, WhatIsReadBeyondTheOutputOfItsGroup) {
-  const Kernel kernel = parse_kernel(R"(
-kernel rows {
-  in x: f32[64,32]  out y: f32[64,32]  tmp e: f32[64,32]  tmp s: f32[64]
-  e[a,b] = x[a,b] * x[a,b]  over a:64, b:32
-  s[i] += e[i,j]  over i:64, j:32 red  start 0
-  y[p,q] = e[p,q] * s[p]  over p:64, q:32
-})",
-                                     "test");
+  const Kernel kernel = parse_kernel(kRows, "test");
   const auto reason_for = [&](std::string_view keep) {
     const std::string text = concat(
         "plan rows {\n  2 y root p@grid 8, q@grid 16, p@seq 1, q@seq 1\n"
