@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <type_traits>
 #include <unordered_map>
 
 #include "tenon/base/error.h"
@@ -14,18 +15,25 @@ namespace {
 
 constexpr size_t kBlock = 2048;
 
-float as_f32(ScalarBits bits) {
-  return std::bit_cast<float>(static_cast<uint32_t>(bits));
-}
-ScalarBits f32_bits(float value) {
-  // The canonical quiet NaN, as the table gives it.
-  return std::isnan(value) ? 0x7fc00000U : std::bit_cast<uint32_t>(value);
+template <class T>
+T value_of(ScalarBits bits) {
+  if constexpr (std::is_same_v<T, float>) return std::bit_cast<float>(static_cast<uint32_t>(bits));
+  if constexpr (std::is_same_v<T, double>) return std::bit_cast<double>(bits);
+  if constexpr (std::is_integral_v<T>) return static_cast<T>(bits);
 }
 
+// Of a NaN the canonical quiet one, as the table gives it.
 template <class T>
-ScalarBits int_bits(T value) {
-  if constexpr (std::is_signed_v<T>) return static_cast<ScalarBits>(static_cast<int64_t>(value));
-  return static_cast<ScalarBits>(value);
+ScalarBits bits_of(T value) {
+  if constexpr (std::is_same_v<T, float>) {
+    return std::isnan(value) ? 0x7fc00000U : std::bit_cast<uint32_t>(value);
+  } else if constexpr (std::is_same_v<T, double>) {
+    return std::isnan(value) ? 0x7ff8000000000000U : std::bit_cast<uint64_t>(value);
+  } else if constexpr (std::is_signed_v<T>) {
+    return static_cast<ScalarBits>(static_cast<int64_t>(value));
+  } else {
+    return static_cast<ScalarBits>(value);
+  }
 }
 
 using Sources = std::array<const ScalarBits*, 3>;
@@ -37,19 +45,20 @@ bool each(size_t count, ScalarBits* out, Function function) {
   return true;
 }
 
-bool run_f32(Op op, bool fused, const Sources& s, size_t n, ScalarBits* out) {
-  const auto a = [&](size_t i) { return as_f32(s[0][i]); };
-  const auto b = [&](size_t i) { return as_f32(s[1][i]); };
-  const auto c = [&](size_t i) { return as_f32(s[2][i]); };
-  if (op == Op::kAdd) return each(n, out, [&](size_t i) { return f32_bits(a(i) + b(i)); });
-  if (op == Op::kSub) return each(n, out, [&](size_t i) { return f32_bits(a(i) - b(i)); });
-  if (op == Op::kMul) return each(n, out, [&](size_t i) { return f32_bits(a(i) * b(i)); });
-  if (op == Op::kDiv) return each(n, out, [&](size_t i) { return f32_bits(a(i) / b(i)); });
+template <class T>
+bool run_float(Op op, bool fused, const Sources& s, size_t n, ScalarBits* out) {
+  const auto a = [&](size_t i) { return value_of<T>(s[0][i]); };
+  const auto b = [&](size_t i) { return value_of<T>(s[1][i]); };
+  const auto c = [&](size_t i) { return value_of<T>(s[2][i]); };
+  if (op == Op::kAdd) return each(n, out, [&](size_t i) { return bits_of(a(i) + b(i)); });
+  if (op == Op::kSub) return each(n, out, [&](size_t i) { return bits_of(a(i) - b(i)); });
+  if (op == Op::kMul) return each(n, out, [&](size_t i) { return bits_of(a(i) * b(i)); });
+  if (op == Op::kDiv) return each(n, out, [&](size_t i) { return bits_of(a(i) / b(i)); });
   if (op == Op::kMulAcc && !fused) {
-    return each(n, out, [&](size_t i) { return f32_bits(a(i) * b(i) + c(i)); });
+    return each(n, out, [&](size_t i) { return bits_of(a(i) * b(i) + c(i)); });
   }
   if (op == Op::kMulAcc) {
-    return each(n, out, [&](size_t i) { return f32_bits(std::fma(a(i), b(i), c(i))); });
+    return each(n, out, [&](size_t i) { return bits_of(std::fma(a(i), b(i), c(i))); });
   }
   if (op == Op::kLt) return each(n, out, [&](size_t i) { return ScalarBits{a(i) < b(i)}; });
   if (op == Op::kEq) return each(n, out, [&](size_t i) { return ScalarBits{a(i) == b(i)}; });
@@ -61,7 +70,7 @@ bool run_int(Op op, const Sources& s, size_t n, ScalarBits* out) {
   using U = std::make_unsigned_t<T>;
   const auto a = [&](size_t i) { return static_cast<U>(s[0][i]); };
   const auto b = [&](size_t i) { return static_cast<U>(s[1][i]); };
-  const auto give = [](U value) { return int_bits(static_cast<T>(value)); };
+  const auto give = [](U value) { return bits_of(static_cast<T>(value)); };
   constexpr U kWidth = sizeof(T) * 8;
   if (op == Op::kAdd)
     return each(n, out, [&](size_t i) { return give(static_cast<U>(a(i) + b(i))); });
@@ -80,8 +89,8 @@ bool run_int(Op op, const Sources& s, size_t n, ScalarBits* out) {
   if (op == Op::kShr) {
     return each(n, out, [&](size_t i) {
       const T value = static_cast<T>(a(i));
-      if (b(i) >= kWidth) return int_bits(static_cast<T>(value < 0 ? -1 : 0));
-      return int_bits(static_cast<T>(value >> b(i)));
+      if (b(i) >= kWidth) return bits_of(static_cast<T>(value < 0 ? -1 : 0));
+      return bits_of(static_cast<T>(value >> b(i)));
     });
   }
   if (op == Op::kLt) {
@@ -92,13 +101,47 @@ bool run_int(Op op, const Sources& s, size_t n, ScalarBits* out) {
   return false;
 }
 
-bool run_plain(Op op, DType dtype, bool fused, const Sources& s, size_t n, ScalarBits* out) {
-  if (dtype == DType::kF32) return run_f32(op, fused, s, n, out);
-  if (dtype == DType::kI32) return run_int<int32_t>(op, s, n, out);
-  if (dtype == DType::kU32) return run_int<uint32_t>(op, s, n, out);
-  if (dtype == DType::kI64) return run_int<int64_t>(op, s, n, out);
-  if (dtype == DType::kU64) return run_int<uint64_t>(op, s, n, out);
+/// Calls the function with a value of the dtype's type; false if there are no plain loops for it.
+template <class Function>
+bool with_type(DType dtype, Function function) {
+  if (dtype == DType::kF32) return function(float{});
+  if (dtype == DType::kF64) return function(double{});
+  if (dtype == DType::kI32) return function(int32_t{});
+  if (dtype == DType::kU32) return function(uint32_t{});
+  if (dtype == DType::kI64) return function(int64_t{});
+  if (dtype == DType::kU64) return function(uint64_t{});
   return false;
+}
+
+// Casts from floats to integers, which have their own ends, are left to the table.
+template <class From, class To>
+bool run_cast(Op op, const Sources& s, size_t n, ScalarBits* out) {
+  if (op == Op::kBitcast) {
+    if (sizeof(From) != sizeof(To)) return false;
+    // A NaN keeps its bits.
+    using Unsigned = std::conditional_t<sizeof(To) == 4, uint32_t, uint64_t>;
+    using Bits = std::conditional_t<std::is_integral_v<To>, To, Unsigned>;
+    return each(n, out, [&](size_t i) { return bits_of(static_cast<Bits>(s[0][i])); });
+  }
+  if constexpr (std::is_integral_v<From> || std::is_floating_point_v<To>) {
+    return each(n, out,
+                [&](size_t i) { return bits_of(static_cast<To>(value_of<From>(s[0][i]))); });
+  }
+  return false;
+}
+
+bool run_plain(const Node& node, bool fused, const Sources& s, size_t n, ScalarBits* out) {
+  const Op op = node.op();
+  return with_type(node.src(node.srcs().size() - 1).dtype(), [&](auto source) {
+    using Source = decltype(source);
+    if (op == Op::kCast || op == Op::kBitcast) {
+      return with_type(node.dtype(), [&](auto result) {
+        return run_cast<Source, decltype(result)>(op, s, n, out);
+      });
+    }
+    if constexpr (std::is_integral_v<Source>) return run_int<Source>(op, s, n, out);
+    if constexpr (std::is_floating_point_v<Source>) return run_float<Source>(op, fused, s, n, out);
+  });
 }
 
 ScalarBits apply(const Node& node, bool fused, std::span<const ScalarBits> args) {
@@ -167,8 +210,7 @@ void ExprEvaluator::run_step(const Step& step, std::vector<std::vector<ScalarBit
         out[i] = sources[0][i] != 0 ? sources[1][i] : sources[2][i];
       return;
     }
-    const DType dtype = node.src(node.srcs().size() - 1).dtype();
-    if (run_plain(node.op(), dtype, fuses_mulacc_, sources, count, out)) return;
+    if (run_plain(node, fuses_mulacc_, sources, count, out)) return;
   }
   std::array<ScalarBits, 3> args{};
   for (size_t i = 0; i < count; ++i) {

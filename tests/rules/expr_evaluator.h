@@ -1,6 +1,6 @@
 // Runs one scalar expression over many inputs: steps over the eval_op table, with plain loops for
-// the f32 and integer ops that sweeps spend their time in (the tests compare those loops with the
-// table). SPDX-License-Identifier: MIT
+// the ops on floats and integers that sweeps spend their time in (the tests compare those loops
+// with the table). SPDX-License-Identifier: MIT
 
 #pragma once
 
