@@ -16,7 +16,8 @@ struct Product {
   DType out_dtype = DType::kF32;
   bool a_is_transposed = false;
   bool b_is_transposed = false;
-  bool is_vector = false;  ///< b is (k), not (k,1)
+  bool is_vector = false;      ///< b is (k), not (k,1)
+  bool b_is_constant = false;  ///< weights: each side may lay them out once
 };
 
 Shape stored_shape(const Product& product, int64_t rows, int64_t columns, bool is_transposed) {
@@ -66,7 +67,8 @@ Case prepare(const Product& product) {
       product.dtype, stored_shape(product, m, k, product.a_is_transposed), Fill::kUniform, 1);
   const auto b = std::make_shared<HostArray>(product.dtype, b_shape, Fill::kUniform, 2);
   const Tensor left = tensor_of(*a);
-  const Tensor right = tensor_of(*b);
+  Tensor right = tensor_of(*b);
+  if (product.b_is_constant) right.set_constant();
   Case result;
   result.arrays = {a, b};
   result.build = [product, left, right] {
@@ -84,7 +86,8 @@ Case prepare(const Product& product) {
                 .n = n,
                 .k = k,
                 .a_is_transposed = product.a_is_transposed,
-                .b_is_transposed = product.b_is_transposed};
+                .b_is_transposed = product.b_is_transposed,
+                .b_is_constant = product.b_is_constant};
   result.out_dtype = product.out_dtype;
   result.out_size = product.batch * m * n;
   result.why_wrong = [product, a, b](const std::byte* out) {
@@ -164,6 +167,12 @@ std::vector<Workload> matmul_workloads(bool is_quick, std::optional<uint32_t> dr
   all.push_back(make(concat("matmul_batched_", batch, "x64"), "matmul_batched",
                      {.batch = batch, .shape = {64, 64, 64}}, 0.9));
   all.push_back(gemv(is_quick ? 128 : 4096));
+  for (const int64_t rows : is_quick ? Sizes{4} : Sizes{1, 4, 16, 64}) {
+    const MatmulShape shape{rows, is_quick ? 64 : 4096, is_quick ? 64 : 4096};
+    const char* const group = "matmul_weights";
+    all.push_back(make(concat(group, "_", size_name(shape)), group,
+                       {.shape = shape, .b_is_constant = true}, 0));
+  }
   return all;
 }
 

@@ -33,6 +33,7 @@ struct Job {
   int64_t k = 0;
   bool a_is_transposed = false;
   bool b_is_transposed = false;
+  bool b_is_constant = false;  ///< it may be laid out once, before the first call
   int64_t channels = 0;
   int64_t height = 0;
   int64_t width = 0;

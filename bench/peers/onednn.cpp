@@ -90,11 +90,22 @@ class OneDnn final : public Peer {
       return memory::desc({job.batch, rows, columns}, type_of(dtype), strides);
     };
     const memory::desc a = desc_of(job.dtype, job.m, job.k, job.a_is_transposed);
-    const memory::desc b = desc_of(job.dtype, job.k, job.n, job.b_is_transposed);
+    const memory::desc given_b = desc_of(job.dtype, job.k, job.n, job.b_is_transposed);
+    const memory::desc b = job.b_is_constant ? memory::desc({job.k, job.n}, type_of(job.dtype),
+                                                            memory::format_tag::any)
+                                             : given_b;
     const memory::desc out = desc_of(job.out_dtype, job.m, job.n, false);
     const dnnl::matmul::primitive_desc desc({a, b, out}, engine_);
+    memory weights = bind(given_b, job.b);
+    if (job.b_is_constant) {
+      memory laid_out(desc.weights_desc(), engine_);
+      dnnl::stream once = stream_;
+      dnnl::reorder(weights, laid_out).execute(once, weights, laid_out);
+      once.wait();
+      weights = laid_out;
+    }
     return call(dnnl::matmul(desc), {{DNNL_ARG_SRC, bind(a, job.a)},
-                                     {DNNL_ARG_WEIGHTS, bind(b, job.b)},
+                                     {DNNL_ARG_WEIGHTS, weights},
                                      {DNNL_ARG_DST, bind(out, job.out)}});
   }
 

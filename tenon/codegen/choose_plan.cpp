@@ -11,6 +11,12 @@
 namespace tenon {
 namespace {
 
+bool has_packed(const std::vector<Walk>& walks) {
+  return std::ranges::any_of(walks, [](const Walk& walk) {
+    return std::ranges::any_of(walk.accesses, &Access::is_packed);
+  });
+}
+
 std::vector<Candidate> candidates(const PlanInput& input) {
   std::vector<Candidate> plans;
   if (input.target.max_vector_bytes > 0) {
@@ -20,10 +26,13 @@ std::vector<Candidate> candidates(const PlanInput& input) {
       add_stream_plans(input, plans);
     } else if (walks.size() == 2 && is_read(walks[1], walks[0].comp->dst)) {
       add_tile_plans(input, plans);
-      add_dot_plans(input, plans);
+      if (!has_packed(walks)) add_dot_plans(input, plans);
     }
-    add_row_plans(input, plans);
-    add_block_plans(input, plans);
+    // The others walk operands by their strides.
+    if (!has_packed(walks)) {
+      add_row_plans(input, plans);
+      add_block_plans(input, plans);
+    }
   }
   plans.push_back({simple_plan(input.kernel, input.target), "simple"});
   return plans;

@@ -21,6 +21,8 @@ constexpr double kUsableShare = 0.75;
 // Lines in a row from which their number no longer matters to what lies behind a cache.
 constexpr int64_t kLinesOfFullSpeed = 4;
 constexpr int64_t kManyBytes = 1 << 20;
+// Rows that are read side by side with nothing lost: as many as memory is asked ahead for.
+constexpr int64_t kStreams = 8;
 // What reading several places in turn costs, line by line.
 constexpr double kStreamShare = 0.12;
 // Operations for each element of a group of a unit's operand that lies apart.
@@ -75,6 +77,11 @@ Box box_of(const Access& access, const std::vector<int64_t>& lengths) {
     int64_t stride;
     int64_t count;
   };
+  Box whole;
+  for (size_t i = 0; access.is_packed && i < lengths.size(); ++i) {
+    if (access.uses(i)) whole.run *= lengths[i];
+  }
+  if (access.is_packed) return whole;
   Dim dims[16] = {{1, 1}};
   size_t num_dims = 1;
   int64_t irregular = 1;
@@ -151,7 +158,8 @@ class PlanEstimate {
     size_t born = 0;   ///< loops outside do not move it: it lies in memory of the group
     size_t depth = 0;  ///< loops around it (of a copy: those of its place)
     bool is_local = false;
-    bool is_packed = false;  ///< a stage: its runs are whole
+    bool is_packed = false;  ///< a stage, or laid out in panels: its runs are whole
+    bool is_copy = false;    ///< into a stage
     bool bypasses = false;
     int64_t run_bytes = 1;   ///< that follow each other in memory, and in time
     int64_t step_bytes = 1;  ///< the same in one run of the body, where it reads several places
@@ -241,7 +249,7 @@ class PlanEstimate {
     }
     if (nest.tile_rows > 0) return count * static_cast<double>(nest.tile_rows);
     // A group that does not lie side by side is put together from its elements.
-    const bool is_apart = nest.unit_group > 0 && !access.is_store &&
+    const bool is_apart = nest.unit_group > 0 && !access.is_store && !access.is_packed &&
                           stage_of(nest, access.buffer) == nullptr &&
                           access.uses(nest.unit_depth) && access.strides[nest.unit_depth] != 1;
     if (is_apart) return count * static_cast<double>(nest.unit_group) * kApartCost;
@@ -249,7 +257,8 @@ class PlanEstimate {
     // Panels end in the vec axis; what is staged as it lies keeps its strides.
     const Stage* const stage = access.is_store ? nullptr : stage_of(nest, access.buffer);
     if (stage != nullptr && !stage->layout.empty()) return count;
-    if (access.strides[nest.vec] == 1 && !access.is_irregular[nest.vec]) return count;
+    const bool is_contiguous = access.strides[nest.vec] == 1 && !access.is_irregular[nest.vec];
+    if (is_contiguous || access.is_packed) return count;
     // A square that is transposed in registers takes two shuffles for each of log2 steps.
     const auto lanes = static_cast<double>(nest.lanes);
     if (is_square) return count * (1 + std::log2(lanes));
@@ -449,7 +458,8 @@ class PlanEstimate {
         Stream stream{.nest = i,
                       .access = &access,
                       .width = dtype_size_bytes(access.dtype),
-                      .depth = nest.levels.size()};
+                      .depth = nest.levels.size(),
+                      .is_packed = access.is_packed};
         if (is_tmp) {
           const bool is_tile = is_in_tiles(access.buffer);
           if (in_registers(nest, access) && !is_tile) continue;
@@ -467,6 +477,7 @@ class PlanEstimate {
           copy.depth = depth_of(nest, *stage);
           copy.run_bytes = box_of(access, nest.lengths[copy.depth]).run * stream.width;
           copy.step_bytes = kManyBytes;
+          copy.is_copy = true;
           streams_.push_back(copy);
           stream.is_local = true;
           stream.is_packed = true;
@@ -511,8 +522,9 @@ class PlanEstimate {
         continue;
       }
       const Box larger = box_of(access, nest.lengths[depth]);
-      // Rows that follow each other leave one run.
-      if (larger.rows > box.rows || larger.run <= box.run) break;
+      // Rows that follow each other leave one run; memory fetches several that run side by side.
+      if (larger.rows > std::max(box.rows, kStreams)) break;
+      if (larger.rows == box.rows && larger.run <= box.run) break;
       box = larger;
     }
     return box.run * width;
@@ -625,6 +637,7 @@ class PlanEstimate {
         size_t fit;
         double bytes;
         double cost;
+        bool is_copy;
       };
       std::vector<Known> known;
       double bypassed = 0;
@@ -652,7 +665,7 @@ class PlanEstimate {
           return entry.buffer == key && entry.fit == fit && fit < stream.depth;
         });
         if (same == known.end()) {
-          known.push_back({key, fit, bytes, cost});
+          known.push_back({key, fit, bytes, cost, stream.is_copy});
         } else {
           same->bytes = std::max(same->bytes, bytes);
           same->cost = std::max(same->cost, cost);
@@ -660,13 +673,16 @@ class PlanEstimate {
       }
       double total = bypassed;
       double cost = bypassed;
+      double copied = 0;
       for (const Known& entry : known) {
         total += entry.bytes;
-        cost += entry.cost;
+        (entry.is_copy ? copied : cost) += entry.cost;
       }
       cost_.traffic.push_back(static_cast<int64_t>(total));
       const int speed = is_last ? target_.memory_speed : target_.caches[number + 1].speed;
-      level_s_.push_back(cost / static_cast<double>(std::max(speed, 1)) * 1e-9);
+      const double byte_s = 1e-9 / static_cast<double>(std::max(speed, 1));
+      level_s_.push_back(cost * byte_s);
+      copy_s_ = std::max(copy_s_, copied * byte_s);
     }
   }
 
@@ -689,7 +705,8 @@ class PlanEstimate {
       sum += level_s;
       most = std::max(most, level_s);
     }
-    cost_.seconds = most + kSerialShare * (sum - most);
+    cost_.copy_s = copy_s_ * share;
+    cost_.seconds = most + kSerialShare * (sum - most) + cost_.copy_s;
     constexpr double kGroupS = 50e-9;
     cost_.seconds += kGroupS * std::ceil(groups / threads);
     if (cost_.groups > 1) cost_.seconds += target_.fork_ns * 1e-9;
@@ -702,7 +719,8 @@ class PlanEstimate {
   const Plan& plan_;
   std::vector<Nest> nests_;
   std::vector<Stream> streams_;
-  std::vector<double> level_s_;
+  std::vector<double> level_s_;  // by cache: moving from behind it, without copies
+  double copy_s_ = 0;            // moving for copies, from the slowest
   PlanCost cost_;
 };
 
@@ -730,8 +748,9 @@ std::vector<std::string> reasons_of(const PlanCost& cost, const Target& target) 
   reasons.push_back(is_computing ? computing : moving);
   reasons.push_back(is_computing ? moving : computing);
   if (cost.copied_bytes > 0) {
-    reasons.push_back(
-        concat("copies ", format_bytes(static_cast<uint64_t>(cost.copied_bytes)), " into stages"));
+    reasons.push_back(fmt::format("copies {} into stages, moving that takes {:.3g} us",
+                                  format_bytes(static_cast<uint64_t>(cost.copied_bytes)),
+                                  cost.copy_s * 1e6));
   }
   if (cost.groups < int64_t{2} * target.threads) {
     reasons.push_back(concat(cost.groups, " groups on ", target.threads, " threads"));

@@ -37,13 +37,19 @@ class StageCopy {
     for (size_t dim = 0; dim < decl_.dims.size(); ++dim) {
       const bool is_block =
           is_vector && (dim == copy_dim || dim == source_dim) && decl_.dims[dim] >= lanes_;
-      open_dim(dim, is_block ? lanes_ : 1, dim == copy_dim ? Role::kVec : Role::kUnroll);
+      // Rows that are copied as they lie: several at once, so that memory has several to fetch.
+      const bool is_row = is_vector && copy_dim == source_dim && dim + 1 == source_dim;
+      const int64_t block = is_block ? lanes_ : is_row ? rows_at_once(decl_.dims[dim]) : 1;
+      open_dim(dim, block, dim == copy_dim ? Role::kVec : Role::kUnroll);
     }
     return looped();
   }
 
  private:
   size_t dst() const { return static_cast<size_t>(stage_.storage.buffer); }
+
+  // The largest power of two that divides them, up to kCopiedRows.
+  static int64_t rows_at_once(int64_t rows) { return std::min(rows & -rows, kCopiedRows); }
 
   // A layout that ends in a few places of one dim for each of many of another, as matrix units read
   // them: [.., d1:64][d0:2] has groups of 2. 1: it does not.

@@ -6,6 +6,7 @@
 
 #include "tenon/codegen/plan_families.h"
 #include "tenon/codegen/plan_rules.h"
+#include "tenon/codegen/stage_copy.h"
 #include "tenon/ir/tensor_ops.h"
 #include "tenon/rules/affine.h"
 
@@ -15,8 +16,9 @@ namespace {
 constexpr int64_t kMaxTileRows = 14;
 constexpr int64_t kMaxTileVectors = 4;
 constexpr size_t kMaxTiles = 3;
-// Points of the reduction in one pass over the output, where it is cut.
-constexpr int64_t kDepths[] = {1024, 256, 32};
+// Points of the reduction in one pass over the output, where it is cut; as few as rows that memory
+// is asked for side by side where few rows read them.
+constexpr int64_t kDepths[] = {1024, 256, 32, kCopiedRows};
 // Places of an axis that a window slides along for which what is read is staged at once.
 constexpr int64_t kWindows[] = {1, 4, 16};
 // Points of a reduction that is unrolled whole, at most.
@@ -70,7 +72,9 @@ class TilePlans {
     for (const TileSize& size : sizes(reuse)) {
       for (const int64_t depth : depths()) {
         for (const bool has_stage : {true, false}) {
-          if (has_stage ? reuse < kMinReuse || is_window() : must_stage_) continue;
+          const bool is_late = reuse < kMinReuse || is_window() || panel_ != 0;
+          if (has_stage ? is_late : must_stage_) continue;
+          if (depth == kCopiedRows && reuse >= kMinReuse) continue;
           for (const bool deals_rows : {false, true}) {
             if (deals_rows && row_ == none_) continue;
             for (const int64_t window : kWindows) {
@@ -115,10 +119,12 @@ class TilePlans {
     for (const Access& access : walk_.accesses) {
       if (access.is_store || !access.uses(vec_)) continue;
       if (access.is_irregular[vec_]) return false;
+      if (access.is_packed) panel_ = panel_of(input_.kernel, access, axis(vec_));
       ++streams;
       must_stage_ = must_stage_ || access.strides[vec_] != 1;
     }
-    if ((must_stage_ || is_across()) && streams != 1) return false;
+    if ((must_stage_ || is_across() || panel_ != 0) && streams != 1) return false;
+    if (panel_ != 0 && form_ != TileForm::kAlong) return false;
     row_ = is_across() ? side : longest_row_axis();
     if (is_window() && row_ != none_) return false;
     red_points_ = 1;
@@ -180,6 +186,7 @@ class TilePlans {
     std::vector<std::pair<double, TileSize>> best;
     for (int64_t vectors = 1; vectors <= kMaxTileVectors; ++vectors) {
       std::pair<double, TileSize> found;
+      if (panel_ != 0 && vectors * lanes_ != panel_) continue;
       for (int64_t rows = 1; rows <= std::min(reuse, kMaxTileRows); ++rows) {
         const int64_t operands = vectors + (is_window() ? red_points_ : 1);
         if (rows * vectors + operands > target_.vector_registers - 1) continue;
@@ -213,7 +220,8 @@ class TilePlans {
     std::vector<int64_t> depths{length};
     if (red_points_ != length || !can_carry_in_output(input_.kernel, walk_, last_)) return depths;
     for (const int64_t most : kDepths) {
-      if (length > most + most / 2) depths.push_back(ceil_div(length, ceil_div(length, most)));
+      if (length <= most + most / 2) continue;
+      depths.push_back(round_up(ceil_div(length, ceil_div(length, most)), kCopiedRows));
     }
     return depths;
   }
@@ -286,6 +294,7 @@ class TilePlans {
       }
     };
     entry.parts.insert(entry.parts.end(), outer.begin(), outer.end());
+    if (panel_ != 0) add(vec_, Role::kSeq, size.columns());  // panels in the order of memory
     if (is_cut(options)) add(deep_, Role::kSeq, options.depth);
     const int stage_depth = static_cast<int>(entry.parts.size());
     const auto add_tile = [&](bool is_vec) {
@@ -386,6 +395,7 @@ class TilePlans {
   size_t deep_;  // the longest red axis
   int64_t red_points_ = 1;
   int64_t lanes_ = 1;
+  int64_t panel_ = 0;  // columns of a tile, where the operand along them is packed
   bool must_stage_ = false;
   bool has_window_ = false;  // an axis slides
   std::vector<Candidate>& plans_;

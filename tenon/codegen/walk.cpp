@@ -117,6 +117,15 @@ int64_t even_block(int64_t length, int64_t step, int64_t pieces, int64_t others,
   return best;
 }
 
+int64_t panel_of(const Kernel& kernel, const Access& access, const Node& axis) {
+  const std::span<const Node> index = load_parts(access.load).index;
+  const auto dim = std::ranges::find(index, axis) - index.begin();
+  const auto& layout = kernel.buffers[static_cast<size_t>(access.buffer)].layout;
+  const auto last = std::find_if(layout.rbegin(), layout.rend(),
+                                 [&](const LayoutPart& part) { return part.dim == dim; });
+  return last == layout.rend() ? axis_extent(axis) : last->extent;
+}
+
 bool is_read(const Walk& walk, int buffer) {
   return std::any_of(walk.accesses.begin() + 1, walk.accesses.end(),
                      [&](const Access& access) { return access.buffer == buffer; });

@@ -64,6 +64,10 @@ std::vector<Walk> walks_of(const Kernel& kernel, const Target& target);
 int64_t even_block(int64_t length, int64_t step, int64_t pieces, int64_t others,
                    const Target& target);
 
+/// Places of the axis in a panel of an operand that is packed: the innermost part of its layout
+/// that runs along the axis.
+int64_t panel_of(const Kernel& kernel, const Access& access, const Node& axis);
+
 /// Whether the comp loads from the buffer.
 bool is_read(const Walk& walk, int buffer);
 /// Bytes that the access touches in all.

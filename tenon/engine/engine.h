@@ -93,6 +93,11 @@ struct RealizeStats {
 void realize(std::span<const Node> nodes, Device* default_target = nullptr,
              RealizeStats* stats = nullptr, const GivenPlans* plans = nullptr);
 
+/// The value of a node that has one will be read by many realisations and not be assigned to:
+/// kernels may keep a copy of it for each layout in which they read it faster, each as large as the
+/// value, until the value goes. The order in which sums are rounded may differ with the layout.
+void set_constant(const Node& node);
+
 /// The buffer node that stands for a realised node (a fresh leaf sharing its storage), so that the
 /// graph behind it can be dropped.
 Node realized_leaf(const Node& node);

@@ -12,6 +12,7 @@
 #include "tenon/base/planted_fault.h"
 #include "tenon/base/text.h"
 #include "tenon/base/timing.h"
+#include "tenon/codegen/relayout_constants.h"
 #include "tenon/engine/engine_device.h"
 #include "tenon/engine/placement.h"
 #include "tenon/engine/program_store.h"
@@ -81,7 +82,8 @@ PreparedCall prepare_call(const ScheduledCall& call, std::span<const PreparedBuf
                       .buffers = call.buffers,
                       .dtypes = {},
                       .copy_from = call.copy_from,
-                      .fill = {}};
+                      .fill = {},
+                      .relaid = {}};
   const PreparedBuffer& output = buffers[static_cast<size_t>(call.buffers[0])];
   if (call.constant && output.size_bytes <= kMaxFillBytes) result.fill = call.constant;
   for (const int number : call.buffers) {
@@ -89,6 +91,30 @@ PreparedCall prepare_call(const ScheduledCall& call, std::span<const PreparedBuf
         storage_dtype(buffers[static_cast<size_t>(number)].dtype, output.device->target()));
   }
   return result;
+}
+
+/// Kernels read constants in layouts of their own where that is faster.
+void relayout(Schedule& schedule, Prepared& prepared, const GraphForm& form, RealizeStats& stats) {
+  const ScopedTimer timer(stats.lower_ns);
+  for (size_t i = 0; i < schedule.calls.size(); ++i) {
+    PreparedCall& call = prepared.calls[i];
+    if (call.copy_from >= 0 || call.fill) continue;
+    Kernel& kernel = schedule.calls[i].kernel;
+    std::vector<bool> is_constant(kernel.buffers.size(), false);
+    for (size_t k = 0; k < call.buffers.size(); ++k) {
+      const PreparedBuffer& buffer = prepared.buffers[static_cast<size_t>(call.buffers[k])];
+      is_constant[k] = buffer.is_given && buffer.node != PreparedBuffer::kAdded &&
+                       form.constants[static_cast<size_t>(buffer.node)];
+    }
+    if (std::ranges::find(is_constant, true) == is_constant.end()) continue;
+    const EngineDevice& device = *prepared.buffers[static_cast<size_t>(call.buffers[0])].device;
+    kernel = with_context([&] { return relayout_constants(kernel, is_constant, device.target()); },
+                          "laying out constants for kernel '", kernel.name, "'");
+    for (size_t k = 0; k < call.buffers.size(); ++k) {
+      const BufferDecl& decl = kernel.buffers[k];
+      if (!decl.layout.empty()) call.relaid.push_back({k, decl.dims, decl.layout});
+    }
+  }
 }
 
 /// All programs that are missing on one device are made at once.
@@ -143,6 +169,7 @@ std::shared_ptr<const Prepared> make_prepared(const GraphForm& form, std::span<c
     for (const ScheduledCall& call : schedule.calls)
       prepared->calls.push_back(prepare_call(call, prepared->buffers));
   }
+  if (plans == nullptr && !has_simple_plans()) relayout(schedule, *prepared, form, stats);
   prepare_programs(schedule, *prepared, stats, plans);
   return prepared;
 }
@@ -160,6 +187,7 @@ std::optional<Hash128> key_of(const GraphForm& form, const Device& default_devic
     const EngineDevice* const device = form.devices[i];
     if (device == nullptr && node.attachment() != nullptr) return std::nullopt;
     words.push_back(id_of(device));
+    words.push_back(form.constants[i] ? 1 : 0);
     words.push_back(static_cast<int64_t>(node.dtype()));
     add_list(node.shape());
     if (device != nullptr) continue;  // what computed the value does not matter

@@ -19,6 +19,7 @@
 
 #include "tenon/base/hash.h"
 #include "tenon/engine/program_table.h"
+#include "tenon/ir/kernel.h"
 #include "tenon/ir/node.h"
 
 namespace tenon {
@@ -33,10 +34,11 @@ struct RealizeStats;
 struct GraphForm {
   /// `memory` must outlive the form.
   explicit GraphForm(std::pmr::memory_resource* memory)
-      : nodes(memory), devices(memory), srcs(memory), outputs(memory) {}
+      : nodes(memory), devices(memory), constants(memory), srcs(memory), outputs(memory) {}
 
   std::pmr::vector<Node> nodes;
   std::pmr::vector<EngineDevice*> devices;       ///< by node: where its value is, null without one
+  std::pmr::vector<bool> constants;              ///< by node: the value is a constant
   std::pmr::vector<std::pmr::vector<int>> srcs;  ///< by node: numbers of its sources; empty with a
                                                  ///< value
   std::pmr::vector<int> outputs;
@@ -62,6 +64,13 @@ struct PreparedBuffer {
   size_t last_call;  ///< that uses it
 };
 
+/// A parameter that is a constant, and how the program reads it.
+struct RelaidParameter {
+  size_t parameter = 0;
+  Shape dims;
+  std::vector<LayoutPart> layout;
+};
+
 struct PreparedCall {
   std::string kernel;            ///< its name
   ProgramPtr program;            ///< null for copies and fills
@@ -69,6 +78,7 @@ struct PreparedCall {
   std::vector<DType> dtypes;     ///< of each parameter, as the program has it
   int copy_from = -1;            ///< for copies: the source
   std::optional<uint64_t> fill;  ///< for fills: bits of every element
+  std::vector<RelaidParameter> relaid;
 };
 
 struct Prepared {

@@ -30,6 +30,20 @@ std::shared_mutex& assigned_mutex() {
   return *mutex;
 }
 
+/// The array's elements in the order of the layout, whose parts hold its dims and no more.
+Node in_layout(const Node& array, std::span<const LayoutPart> layout) {
+  Shape split;
+  std::vector<int64_t> axes(layout.size());
+  for (size_t dim = 0; dim < array.shape().size(); ++dim) {
+    for (size_t i = 0; i < layout.size(); ++i) {
+      if (layout[i].dim != static_cast<int>(dim)) continue;
+      axes[i] = std::ssize(split);
+      split.push_back(layout[i].extent);
+    }
+  }
+  return tensor_contiguous(tensor_permute(tensor_reshape(array, split), axes));
+}
+
 class Realizer {
  public:
   Realizer(std::span<const Node> outputs, Device* default_target, const GivenPlans* plans)
@@ -49,6 +63,10 @@ class Realizer {
       if (is_new) {
         if (const Ref<Storage> storage = storage_of(node)) {
           entry->second = add(node, &storage->device(), storage->buffer());
+          if (storage->is_constant()) {
+            form_.constants.back() = true;
+            constants_.emplace_back(entry->second, storage);
+          }
           todo.pop_back();
           continue;
         }
@@ -101,6 +119,7 @@ class Realizer {
   int add(const Node& node, EngineDevice* device, Buffer value) {
     form_.nodes.push_back(node);
     form_.devices.push_back(device);
+    form_.constants.push_back(false);
     std::pmr::vector<int>& srcs = form_.srcs.emplace_back();
     if (device == nullptr) {
       srcs.reserve(node.srcs().size());
@@ -188,6 +207,9 @@ class Realizer {
 
   void run_kernel(const PreparedCall& call) {
     const MemoryChecks checks = memory_checks();
+    std::vector<Buffer> relaid;
+    for (const RelaidParameter& parameter : call.relaid)
+      relaid.push_back(relaid_copy(call, parameter));
     const Buffer& output = make_output(call);
     if (checks.poison_outputs) output.fill(kPoisonByte);
     std::vector<ArgumentValue> values;
@@ -199,6 +221,8 @@ class Realizer {
                         .address = buffer.address(),
                         .size_bytes = buffer.size_bytes()});
     }
+    for (size_t i = 0; i < relaid.size(); ++i)
+      values[call.relaid[i].parameter].address = relaid[i].address();
     const int64_t start_ns = now_ns();
     call.program->launch(values);
     const int64_t time_ns = now_ns() - start_ns;
@@ -209,6 +233,28 @@ class Realizer {
                 .device = device_of(call)->name(),
                 .time_ns = time_ns});
     if (checks.guard_bytes > 0) check_guards(call);
+  }
+
+  /// What a constant's storage has in that layout, or what ordinary graph ops make of its value.
+  Buffer relaid_copy(const PreparedCall& call, const RelaidParameter& parameter) {
+    const auto number = static_cast<size_t>(call.buffers[parameter.parameter]);
+    const PreparedBuffer& buffer = prepared_->buffers[number];
+    const auto found = std::ranges::find(constants_, buffer.node, &Constant::first);
+    TENON_ASSERT(found != constants_.end(), "kernel '", call.kernel, "' reads no constant");
+    const Ref<Storage>& storage = found->second;
+    Buffer copy = storage->relaid(buffers_[number], parameter.layout);
+    if (copy.size_bytes() > 0) return copy;
+    const Node leaf =
+        tensor_buffer(buffer.dtype, parameter.dims,
+                      Ref<Attachment>(new Storage(storage->device(), buffers_[number])));
+    const Node relaid = in_layout(leaf, parameter.layout);
+    Realizer realizer(std::span(&relaid, 1), default_target_, nullptr);
+    realizer.look();
+    realizer.run();
+    add_stats(stats_, realizer.stats());
+    copy = storage_of(relaid)->buffer();
+    storage->keep_relaid(buffers_[number], parameter.layout, copy);
+    return copy;
   }
 
   void check_guards(const PreparedCall& call) {
@@ -278,6 +324,8 @@ class Realizer {
   NodeNumbers numbers_{&memory_};
   GraphForm form_{&memory_};
   std::pmr::vector<Buffer> values_{&memory_};  // by node of the form
+  using Constant = std::pair<int, Ref<Storage>>;
+  std::pmr::vector<Constant> constants_{&memory_};  // node of the form and what holds its value
   bool has_assign_ = false;
   std::shared_ptr<const Prepared> prepared_;
   std::pmr::vector<Buffer> buffers_{

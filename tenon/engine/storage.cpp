@@ -2,6 +2,7 @@
 
 #include "tenon/engine/storage.h"
 
+#include <algorithm>
 #include <unordered_set>
 #include <utility>
 
@@ -25,6 +26,29 @@ Total& total() {
 }
 
 }  // namespace
+
+Buffer Storage::relaid(const Buffer& source, const std::vector<LayoutPart>& layout) const {
+  const std::lock_guard lock(mutex_);
+  if (source.address() != buffer_.address()) return {};
+  const auto found = std::ranges::find(relaid_, layout, &Relaid::layout);
+  return found == relaid_.end() ? Buffer() : found->copy;
+}
+
+void Storage::keep_relaid(const Buffer& source, const std::vector<LayoutPart>& layout,
+                          Buffer copy) {
+  const std::lock_guard lock(mutex_);
+  const bool is_known = std::ranges::find(relaid_, layout, &Relaid::layout) != relaid_.end();
+  if (is_known || source.address() != buffer_.address()) return;
+  relaid_.push_back({layout, std::move(copy)});
+}
+
+void set_constant(const Node& node) {
+  const Ref<Storage> storage = storage_of(node);
+  TENON_CHECK(static_cast<bool>(storage), ErrorCode::kInvalidArgument,
+              "set_constant: ", op_name(node.op()), " of shape ", format_shape(node.shape()),
+              " has no value yet. Realize it first");
+  storage->set_constant();
+}
 
 Ref<Storage> storage_of(const Node& node) {
   if (node.op() == Op::kBuffer) return Ref<Storage>(dynamic_cast<Storage*>(node.attachment()));

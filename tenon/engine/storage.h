@@ -4,9 +4,11 @@
 #pragma once
 
 #include <mutex>
+#include <vector>
 
 #include "tenon/device/buffer_pool.h"
 #include "tenon/engine/engine_device.h"
+#include "tenon/ir/kernel.h"
 #include "tenon/ir/node.h"
 
 namespace tenon {
@@ -25,12 +27,34 @@ class Storage final : public Attachment {
   void replace(Buffer buffer) {
     const std::lock_guard lock(mutex_);
     buffer_ = std::move(buffer);
+    relaid_.clear();
   }
 
+  /// Kernels may keep copies of the bytes in layouts of their own, as long as these are the bytes.
+  void set_constant() {
+    const std::lock_guard lock(mutex_);
+    is_constant_ = true;
+  }
+  bool is_constant() const {
+    const std::lock_guard lock(mutex_);
+    return is_constant_;
+  }
+  /// The copy of `source` in this layout; no memory: there is none.
+  Buffer relaid(const Buffer& source, const std::vector<LayoutPart>& layout) const;
+  /// Keeps `copy` if `source` is still what the storage holds.
+  void keep_relaid(const Buffer& source, const std::vector<LayoutPart>& layout, Buffer copy);
+
  private:
+  struct Relaid {
+    std::vector<LayoutPart> layout;
+    Buffer copy;
+  };
+
   EngineDevice& device_;
   mutable std::mutex mutex_;
   Buffer buffer_;
+  bool is_constant_ = false;
+  std::vector<Relaid> relaid_;
 };
 
 /// Where the node's value is: a buffer's storage, or what realize() has kept. Null: nowhere yet.

@@ -2,11 +2,30 @@
 
 #include "tenon/rules/access.h"
 
+#include <algorithm>
+
 #include "tenon/rules/affine.h"
 #include "tenon/rules/simplify_index.h"
 
 namespace tenon {
 namespace {
+
+// The strides of the innermost parts of a layout, where the dims are axes.
+bool set_packed(Access& access, const BufferDecl& buffer, const Comp& comp,
+                std::span<const Node> index) {
+  if (access.is_store || buffer.layout.empty()) return false;
+  std::vector<int64_t> strides(comp.axes.size(), 0);
+  for (const LayoutTerm& term : layout_terms(buffer).terms) {
+    const auto dim = static_cast<size_t>(term.dim);
+    if (buffer.dims[dim] == 1) continue;
+    const auto use = std::ranges::find(comp.axes, index[dim], &AxisUse::axis);
+    if (use == comp.axes.end() || std::ranges::count(index, index[dim]) != 1) return false;
+    strides[static_cast<size_t>(use - comp.axes.begin())] = term.stride;
+  }
+  access.strides = std::move(strides);
+  access.is_packed = true;
+  return true;
+}
 
 void add_index(Access& access, const Kernel& kernel, const Comp& comp,
                std::span<const Node> index) {
@@ -20,6 +39,7 @@ void add_index(Access& access, const Kernel& kernel, const Comp& comp,
     }
     return comp.axes.size();
   };
+  if (set_packed(access, buffer, comp, index)) return;
   StructuralOrder order;
   const auto form = to_affine(simplify_index(layout_offset(buffer, index)), order);
   if (!form) {

@@ -94,6 +94,12 @@ Tensor& Tensor::realize() {
   return *this;
 }
 
+Tensor& Tensor::set_constant() {
+  realize();
+  tenon::set_constant(node());
+  return *this;
+}
+
 void realize(std::initializer_list<Tensor*> tensors) {
   realize_nodes({tensors.begin(), tensors.end()});
 }
