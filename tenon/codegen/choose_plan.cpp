@@ -19,17 +19,16 @@ bool has_packed(const std::vector<Walk>& walks) {
 
 std::vector<Candidate> candidates(const PlanInput& input) {
   std::vector<Candidate> plans;
+  const std::vector<Walk>& walks = input.walks;
+  const bool is_pair = walks.size() == 2 && is_read(walks[1], walks[0].comp->dst);
+  // Panels are for the tiles that they were cut for; the other families go by strides.
+  const bool is_packed = has_packed(walks);
   if (input.target.max_vector_bytes > 0) {
-    add_unit_plans(input.kernel, input.target, plans);
-    const std::vector<Walk>& walks = input.walks;
-    if (walks.size() == 1) {
-      add_stream_plans(input, plans);
-    } else if (walks.size() == 2 && is_read(walks[1], walks[0].comp->dst)) {
-      add_tile_plans(input, plans);
-      if (!has_packed(walks)) add_dot_plans(input, plans);
-    }
-    // The others walk operands by their strides.
-    if (!has_packed(walks)) {
+    if (is_pair) add_tile_plans(input, plans);
+    if (!is_packed) {
+      add_unit_plans(input.kernel, input.target, plans);
+      if (walks.size() == 1) add_stream_plans(input, plans);
+      if (is_pair) add_dot_plans(input, plans);
       add_row_plans(input, plans);
       add_block_plans(input, plans);
     }

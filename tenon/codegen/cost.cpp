@@ -249,7 +249,7 @@ class PlanEstimate {
     }
     if (nest.tile_rows > 0) return count * static_cast<double>(nest.tile_rows);
     // A group that does not lie side by side is put together from its elements.
-    const bool is_apart = nest.unit_group > 0 && !access.is_store && !access.is_packed &&
+    const bool is_apart = nest.unit_group > 0 && !access.is_store &&
                           stage_of(nest, access.buffer) == nullptr &&
                           access.uses(nest.unit_depth) && access.strides[nest.unit_depth] != 1;
     if (is_apart) return count * static_cast<double>(nest.unit_group) * kApartCost;
@@ -740,18 +740,22 @@ std::string to_text(const PlanCost& cost) {
 }
 
 std::vector<std::string> reasons_of(const PlanCost& cost, const Target& target) {
-  std::vector<std::string> reasons;
-  const std::string computing = fmt::format("computing takes {:.3g} us", cost.compute_s * 1e6);
-  std::string moving = fmt::format("moving takes {:.3g} us", cost.memory_s * 1e6);
-  if (cost.memory_s > 0) append(moving, ", most of it ", cost.slowest_level);
-  const bool is_computing = cost.compute_s >= cost.memory_s;
-  reasons.push_back(is_computing ? computing : moving);
-  reasons.push_back(is_computing ? moving : computing);
+  std::vector<std::pair<double, std::string>> weighed;
+  const auto add = [&](double seconds, std::string what) {
+    weighed.emplace_back(seconds, fmt::format("{} {:.3g} us", what, seconds * 1e6));
+  };
+  add(cost.compute_s, "computing takes");
+  add(cost.memory_s, "moving takes");
+  if (cost.memory_s > 0) append(weighed.back().second, ", most of it ", cost.slowest_level);
   if (cost.copied_bytes > 0) {
-    reasons.push_back(fmt::format("copies {} into stages, moving that takes {:.3g} us",
-                                  format_bytes(static_cast<uint64_t>(cost.copied_bytes)),
-                                  cost.copy_s * 1e6));
+    const std::string bytes = format_bytes(static_cast<uint64_t>(cost.copied_bytes));
+    add(cost.copy_s, concat("copying ", bytes, " into stages takes"));
   }
+  std::stable_sort(weighed.begin(), weighed.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::string> reasons;
+  for (auto& [seconds, text] : weighed)
+    reasons.push_back(std::move(text));
   if (cost.groups < int64_t{2} * target.threads) {
     reasons.push_back(concat(cost.groups, " groups on ", target.threads, " threads"));
   }

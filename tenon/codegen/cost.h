@@ -22,7 +22,7 @@ struct PlanCost {
   double vector_ops = 0;     ///< instructions that the plan takes, in multiply-adds of a vector
   int64_t groups = 1;
   double compute_s = 0;  ///< of one thread's share, as is memory_s
-  double memory_s = 0;   ///< the slowest level's
+  double memory_s = 0;   ///< the slowest level's, without copies
   double copy_s = 0;     ///< moving into stages, while nothing is computed
   std::string slowest_level = "";
   double seconds = 0;

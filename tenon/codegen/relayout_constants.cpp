@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tenon/codegen/choose_plan.h"
+#include "tenon/codegen/plan_families.h"
 #include "tenon/codegen/plan_rules.h"
 #include "tenon/codegen/prepare_kernel.h"
 #include "tenon/codegen/walk.h"
@@ -21,59 +22,68 @@ constexpr int64_t kMaxVectors = 4;
 class Relayout {
  public:
   Relayout(const Kernel& kernel, const Target& target)
-      : best_(kernel), target_(target), seconds_(seconds_of(kernel)) {}
+      : best_(kernel), target_(target), seconds_(choice_for(kernel).cost.seconds) {}
 
   void run(int buffer) {
     const Kernel before = best_;
     const double most = seconds_ * (1 - kMinGain);
-    for (size_t number = 0; number < before.body.size(); ++number) {
-      const auto& comp = std::get<Comp>(before.body[number].node);
-      if (!comp.combine) continue;
-      const int64_t lanes = lanes_of(walk_of(before, static_cast<int>(number)), before, target_);
-      for (std::vector<LayoutPart>& layout : layouts_for(before, comp, buffer, lanes)) {
-        Kernel laid_out = before;
-        laid_out.buffers[static_cast<size_t>(buffer)].layout = std::move(layout);
-        const double seconds = seconds_of(laid_out);
-        if (seconds > most || seconds >= seconds_) continue;
-        seconds_ = seconds;
-        best_ = std::move(laid_out);
-      }
+    for (std::vector<LayoutPart>& layout : layouts_for(prepare_kernel(before, target_), buffer)) {
+      Kernel laid_out = before;
+      laid_out.buffers[static_cast<size_t>(buffer)].layout = std::move(layout);
+      const PlanChoice choice = choice_for(laid_out);
+      const double seconds = choice.cost.seconds;
+      if (choice.family != "tile" || seconds > most || seconds >= seconds_) continue;
+      seconds_ = seconds;
+      best_ = std::move(laid_out);
     }
   }
 
   Kernel take() { return std::move(best_); }
 
  private:
-  double seconds_of(const Kernel& kernel) const {
-    return choose_plans(prepare_kernel(kernel, target_), target_, 1).front().cost.seconds;
+  PlanChoice choice_for(const Kernel& kernel) const {
+    return choose_plans(prepare_kernel(kernel, target_), target_, 1).front();
   }
 
-  // Panels of some vectors of places of a dim that results move with; in a panel the other dims as
-  // they are.
-  static std::vector<std::vector<LayoutPart>> layouts_for(const Kernel& kernel, const Comp& comp,
-                                                          int buffer, int64_t lanes) {
+  // Panels of some vectors of columns, what the result is contiguous along; in a panel the other
+  // dims as they are.
+  std::vector<std::vector<LayoutPart>> layouts_for(const Kernel& kernel, int buffer) const {
     const BufferDecl& decl = kernel.buffers[static_cast<size_t>(buffer)];
-    std::vector<std::vector<LayoutPart>> layouts;
-    const std::vector<Node> loads = loads_of(comp, buffer);
-    const bool is_plain = decl.access == BufferAccess::kIn && decl.layout.empty() &&
-                          loads.size() == 1 && !load_parts(loads[0]).gated;
-    if (!is_plain) return layouts;
+    if (decl.access != BufferAccess::kIn || !decl.layout.empty() || kernel.body.size() < 2) {
+      return {};
+    }
+    const Walk walk = walk_of(kernel, 0);
+    const Walk last = walk_of(kernel, static_cast<int>(kernel.body.size()) - 1);
+    const std::vector<Node> loads = loads_of(*walk.comp, buffer);
+    if (!walk.comp->combine || loads.size() != 1 || load_parts(loads[0]).gated) return {};
+    const std::vector<size_t> consumer = consumer_axes(walk, last);
     const std::span<const Node> index = load_parts(loads[0]).index;
-    for (size_t dim = 0; dim < decl.dims.size(); ++dim) {
-      const bool is_axis = index[dim].op() == Op::kAxis && decl.dims[dim] > 1 &&
-                           axis_extent(index[dim]) == decl.dims[dim];
-      if (!is_axis && decl.dims[dim] > 1) return {};
-      if (!is_axis || axis_kind(index[dim]) != AxisKind::kPar) continue;
-      for (int64_t vectors = 1; vectors <= kMaxVectors; ++vectors) {
-        const int64_t panel = vectors * lanes;
-        if (decl.dims[dim] % panel != 0 || decl.dims[dim] == panel) continue;
-        std::vector<LayoutPart> layout{{static_cast<int>(dim), decl.dims[dim] / panel, 0}};
-        for (size_t other = 0; other < decl.dims.size(); ++other) {
-          if (other != dim) layout.push_back({static_cast<int>(other), decl.dims[other], 0});
-        }
-        layout.push_back({static_cast<int>(dim), panel, 0});
-        layouts.push_back(std::move(layout));
+    const int64_t lanes =
+        std::min(lanes_of(walk, kernel, target_), lanes_of(last, kernel, target_));
+    for (size_t axis = 0; axis < walk.num_axes(); ++axis) {
+      const bool is_column =
+          consumer[axis] < last.num_axes() && last.accesses[0].strides[consumer[axis]] == 1;
+      const auto dim = std::ranges::find(index, walk.comp->axes[axis].axis) - index.begin();
+      if (is_column && dim < std::ssize(index)) {
+        return panels(decl, static_cast<int>(dim), lanes);
       }
+    }
+    return {};
+  }
+
+  static std::vector<std::vector<LayoutPart>> panels(const BufferDecl& decl, int cut,
+                                                     int64_t lanes) {
+    std::vector<std::vector<LayoutPart>> layouts;
+    const int64_t length = decl.dims[static_cast<size_t>(cut)];
+    for (int64_t vectors = 1; vectors <= kMaxVectors; ++vectors) {
+      const int64_t panel = vectors * lanes;
+      if (length % panel != 0 || length == panel) continue;
+      std::vector<LayoutPart> layout{{cut, length / panel, 0}};
+      for (int dim = 0; dim < static_cast<int>(decl.dims.size()); ++dim) {
+        if (dim != cut) layout.push_back({dim, decl.dims[static_cast<size_t>(dim)], 0});
+      }
+      layout.push_back({cut, panel, 0});
+      layouts.push_back(std::move(layout));
     }
     return layouts;
   }
@@ -87,7 +97,8 @@ class Relayout {
 
 Kernel relayout_constants(const Kernel& kernel, const std::vector<bool>& is_constant,
                           const Target& target) {
-  if (std::ranges::find(is_constant, true) == is_constant.end()) return kernel;
+  const bool has_any = std::ranges::find(is_constant, true) != is_constant.end();
+  if (!has_any || target.max_vector_bytes == 0) return kernel;
   Relayout relayout(kernel, target);
   for (size_t buffer = 0; buffer < is_constant.size(); ++buffer) {
     if (is_constant[buffer]) relayout.run(static_cast<int>(buffer));

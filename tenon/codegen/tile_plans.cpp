@@ -19,6 +19,8 @@ constexpr size_t kMaxTiles = 3;
 // Points of the reduction in one pass over the output, where it is cut; as few as rows that memory
 // is asked for side by side where few rows read them.
 constexpr int64_t kDepths[] = {1024, 256, 32, kCopiedRows};
+// Rows that read a copy, from which it pays.
+constexpr int64_t kMinReuse = 24;
 // Places of an axis that a window slides along for which what is read is staged at once.
 constexpr int64_t kWindows[] = {1, 4, 16};
 // Points of a reduction that is unrolled whole, at most.
@@ -66,15 +68,12 @@ class TilePlans {
   void run() {
     if (!find_axes()) return;
     const int64_t reuse = row_ == none_ ? 1 : walk_.extent(row_);
-    // Copies pay where many rows read them.
-    constexpr int64_t kMinReuse = 24;
     if (must_stage_ && reuse < kMinReuse) return;
     for (const TileSize& size : sizes(reuse)) {
-      for (const int64_t depth : depths()) {
+      for (const int64_t depth : depths(reuse)) {
         for (const bool has_stage : {true, false}) {
           const bool is_late = reuse < kMinReuse || is_window() || panel_ != 0;
           if (has_stage ? is_late : must_stage_) continue;
-          if (depth == kCopiedRows && reuse >= kMinReuse) continue;
           for (const bool deals_rows : {false, true}) {
             if (deals_rows && row_ == none_) continue;
             for (const int64_t window : kWindows) {
@@ -214,13 +213,14 @@ class TilePlans {
   }
 
   // The longest red axis whole, or cut where the output can hold the accumulators in between.
-  std::vector<int64_t> depths() const {
+  std::vector<int64_t> depths(int64_t reuse) const {
     if (deep_ == none_) return {1};
     const int64_t length = walk_.extent(deep_);
     std::vector<int64_t> depths{length};
     if (red_points_ != length || !can_carry_in_output(input_.kernel, walk_, last_)) return depths;
     for (const int64_t most : kDepths) {
-      if (length <= most + most / 2) continue;
+      const bool is_for_few_rows = most == kCopiedRows;
+      if (length <= most + most / 2 || (is_for_few_rows && reuse >= kMinReuse)) continue;
       depths.push_back(round_up(ceil_div(length, ceil_div(length, most)), kCopiedRows));
     }
     return depths;

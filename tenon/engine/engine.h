@@ -95,7 +95,8 @@ void realize(std::span<const Node> nodes, Device* default_target = nullptr,
 
 /// The value of a node that has one will be read by many realisations and not be assigned to:
 /// kernels may keep a copy of it for each layout in which they read it faster, each as large as the
-/// value, until the value goes. The order in which sums are rounded may differ with the layout.
+/// value, until the value goes; where there is no memory for one, kernels do without. The order in
+/// which sums are rounded may differ with the layout. Throws kInvalidArgument without a value.
 void set_constant(const Node& node);
 
 /// The buffer node that stands for a realised node (a fresh leaf sharing its storage), so that the

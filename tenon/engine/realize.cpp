@@ -89,8 +89,15 @@ class Realizer {
   bool has_assign() const { return has_assign_; }
   const RealizeStats& stats() const { return stats_; }
 
+  // NOLINTNEXTLINE(misc-no-recursion): once, for a graph without constants
   void run() {
     prepare();
+    if (!lay_out_constants()) {
+      // Without the copies there may be memory enough.
+      form_.constants.assign(form_.constants.size(), false);
+      prepared_.reset();
+      prepare();
+    }
     buffers_.resize(prepared_->buffers.size());
     for (size_t i = 0; i < buffers_.size(); ++i) {
       const PreparedBuffer& buffer = prepared_->buffers[i];
@@ -207,9 +214,6 @@ class Realizer {
 
   void run_kernel(const PreparedCall& call) {
     const MemoryChecks checks = memory_checks();
-    std::vector<Buffer> relaid;
-    for (const RelaidParameter& parameter : call.relaid)
-      relaid.push_back(relaid_copy(call, parameter));
     const Buffer& output = make_output(call);
     if (checks.poison_outputs) output.fill(kPoisonByte);
     std::vector<ArgumentValue> values;
@@ -221,8 +225,11 @@ class Realizer {
                         .address = buffer.address(),
                         .size_bytes = buffer.size_bytes()});
     }
-    for (size_t i = 0; i < relaid.size(); ++i)
-      values[call.relaid[i].parameter].address = relaid[i].address();
+    for (const RelaidParameter& parameter : call.relaid) {
+      const Buffer& copy = relaid_[num_relaid_used_++];
+      values[parameter.parameter].address = copy.address();
+      values[parameter.parameter].size_bytes = copy.size_bytes();
+    }
     const int64_t start_ns = now_ns();
     call.program->launch(values);
     const int64_t time_ns = now_ns() - start_ns;
@@ -235,25 +242,43 @@ class Realizer {
     if (checks.guard_bytes > 0) check_guards(call);
   }
 
+  /// Finds or makes what the calls read of constants, in their order. False: it does not fit.
+  // NOLINTNEXTLINE(misc-no-recursion): see run
+  bool lay_out_constants() {
+    try {
+      for (const PreparedCall& call : prepared_->calls) {
+        for (const RelaidParameter& parameter : call.relaid)
+          relaid_.push_back(relaid_copy(call, parameter));
+      }
+      return true;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kOutOfMemory) throw;
+      relaid_.clear();
+      return false;
+    }
+  }
+
   /// What a constant's storage has in that layout, or what ordinary graph ops make of its value.
+  // NOLINTNEXTLINE(misc-no-recursion): see run
   Buffer relaid_copy(const PreparedCall& call, const RelaidParameter& parameter) {
     const auto number = static_cast<size_t>(call.buffers[parameter.parameter]);
     const PreparedBuffer& buffer = prepared_->buffers[number];
     const auto found = std::ranges::find(constants_, buffer.node, &Constant::first);
     TENON_ASSERT(found != constants_.end(), "kernel '", call.kernel, "' reads no constant");
     const Ref<Storage>& storage = found->second;
-    Buffer copy = storage->relaid(buffers_[number], parameter.layout);
+    const Buffer& source = values_[static_cast<size_t>(buffer.node)];
+    Buffer copy = storage->relaid(source, parameter.layout);
     if (copy.size_bytes() > 0) return copy;
-    const Node leaf =
-        tensor_buffer(buffer.dtype, parameter.dims,
-                      Ref<Attachment>(new Storage(storage->device(), buffers_[number])));
+    // A leaf that is no constant, so that this ends here.
+    const Node leaf = tensor_buffer(buffer.dtype, parameter.dims,
+                                    Ref<Attachment>(new Storage(storage->device(), source)));
     const Node relaid = in_layout(leaf, parameter.layout);
     Realizer realizer(std::span(&relaid, 1), default_target_, nullptr);
     realizer.look();
     realizer.run();
     add_stats(stats_, realizer.stats());
     copy = storage_of(relaid)->buffer();
-    storage->keep_relaid(buffers_[number], parameter.layout, copy);
+    storage->keep_relaid(source, parameter.layout, copy);
     return copy;
   }
 
@@ -326,6 +351,8 @@ class Realizer {
   std::pmr::vector<Buffer> values_{&memory_};  // by node of the form
   using Constant = std::pair<int, Ref<Storage>>;
   std::pmr::vector<Constant> constants_{&memory_};  // node of the form and what holds its value
+  std::pmr::vector<Buffer> relaid_{&memory_};  // copies of constants, in the order of their use
+  size_t num_relaid_used_ = 0;
   bool has_assign_ = false;
   std::shared_ptr<const Prepared> prepared_;
   std::pmr::vector<Buffer> buffers_{

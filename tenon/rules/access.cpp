@@ -10,16 +10,31 @@
 namespace tenon {
 namespace {
 
-// The strides of the innermost parts of a layout, where the dims are axes.
+// The layout of relayout_constants: a dim of several is cut into panels, outermost and innermost.
+bool has_panels(const BufferDecl& buffer) {
+  const std::vector<LayoutPart>& layout = buffer.layout;
+  if (buffer.dims.size() < 2 || layout.size() != buffer.dims.size() + 1) return false;
+  std::vector<int64_t> covered(buffer.dims.size(), 1);
+  for (const LayoutPart& part : layout) {
+    if (part.pad != 0) return false;
+    covered[static_cast<size_t>(part.dim)] *= part.extent;
+  }
+  const int64_t cut = std::ranges::count(layout, layout.back().dim, &LayoutPart::dim);
+  return cut == 2 && layout.front().dim == layout.back().dim &&
+         std::ranges::equal(covered, buffer.dims);
+}
+
+// The strides within a panel, where the dims are axes.
 bool set_packed(Access& access, const BufferDecl& buffer, const Comp& comp,
                 std::span<const Node> index) {
-  if (access.is_store || buffer.layout.empty()) return false;
+  if (access.is_store || !has_panels(buffer)) return false;
   std::vector<int64_t> strides(comp.axes.size(), 0);
   for (const LayoutTerm& term : layout_terms(buffer).terms) {
     const auto dim = static_cast<size_t>(term.dim);
     if (buffer.dims[dim] == 1) continue;
     const auto use = std::ranges::find(comp.axes, index[dim], &AxisUse::axis);
-    if (use == comp.axes.end() || std::ranges::count(index, index[dim]) != 1) return false;
+    const bool is_axis = use != comp.axes.end() && axis_extent(index[dim]) == buffer.dims[dim];
+    if (!is_axis || std::ranges::count(index, index[dim]) != 1) return false;
     strides[static_cast<size_t>(use - comp.axes.begin())] = term.stride;
   }
   access.strides = std::move(strides);

@@ -14,8 +14,8 @@ struct Access {
   int buffer = 0;
   bool is_store = false;
   bool is_gated = false;
-  /// The buffer has a layout and each dim moves with one axis alone or with none: what is walked
-  /// lies in whole panels, and the strides are those within a panel.
+  /// The buffer lies in panels of a dim (relayout_constants) and its dims are whole axes; the
+  /// strides are those within a panel.
   bool is_packed = false;
   DType dtype = DType::kF32;
   Node load;                     ///< null for the store

@@ -107,9 +107,9 @@ class Tensor {
   /// Computes the value, now; the graph behind it is let go. Returns this tensor.
   Tensor& realize();
   /// Computes the value and says that it stays, to be read again and again, as weights are: kernels
-  /// may keep copies of it in the layouts that they read fastest, each as large as the value, until
-  /// it goes. The order in which sums are rounded may differ from that without. Returns this
-  /// tensor.
+  /// of graphs that are built from this tensor afterwards may keep copies of it in the layouts that
+  /// they read fastest, one for each layout, as large as the value, until it goes. The order in
+  /// which sums are rounded may differ from that without. Returns this tensor.
   Tensor& set_constant();
   /// Elements in row-major order. T must be the C++ type of the dtype; both are named if not.
   template <Element T>

@@ -8,6 +8,7 @@
 #include "tenon/codegen/clean_linear.h"
 #include "tenon/ir/linear_text.h"
 #include "tenon/ir/linear_verify.h"
+#include "tests/codegen/linear_counts.h"
 #include "tests/codegen/nest_runs.h"
 
 namespace tenon::test {

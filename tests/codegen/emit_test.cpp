@@ -8,6 +8,7 @@
 #include "tenon/base/text.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/linear_text.h"
+#include "tests/codegen/linear_counts.h"
 #include "tests/codegen/nest_runs.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/test_target.h"

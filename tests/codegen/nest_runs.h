@@ -73,9 +73,4 @@ void run_kernel(CpuKernelFunction function, const LinearProgram& program,
 /// differs, or nothing.
 std::string run_compiled(const std::vector<Kernel>& nests);
 
-/// Instructions of an op in a region and those inside it.
-int count_ops(const LinearProgram& program, RegionId region, Op op);
-/// The region of the innermost loop that contains `op`.
-RegionId innermost_loop_with(const LinearProgram& program, Op op);
-
 }  // namespace tenon::test

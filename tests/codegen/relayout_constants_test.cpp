@@ -15,6 +15,8 @@
 #include "tenon/ir/eval_kernel.h"
 #include "tenon/ir/eval_linear.h"
 #include "tenon/ir/kernel_text.h"
+#include "tests/codegen/candidates.h"
+#include "tests/codegen/linear_counts.h"
 #include "tests/support/test_target.h"
 
 namespace tenon::test {
@@ -54,6 +56,9 @@ TEST(RelayoutConstants, AMatrixThatFewRowsReadLiesInPanels) {
       EXPECT_EQ(layout[1].extent, 2048);
       EXPECT_EQ(layout[2].dim, columns);
       EXPECT_EQ(layout[0].extent * layout[2].extent, 4096);
+      if (rows == 4 && !is_transposed) {
+        EXPECT_EQ(layout_of(laid_out), "[d1:64][d0:2048][d1:64]");
+      }
       const auto seconds = [](const Kernel& one) {
         return choose_plans(prepare_kernel(one, vector_target()), vector_target(), 1)
             .front()
@@ -74,9 +79,9 @@ TEST(RelayoutConstants, WhatIsNotFasterStays) {
     EXPECT_EQ(layout_of(relayout_constants(kernel, is_constant, target)), "") << to_text(kernel);
   };
   expect_same(product(4, 4096, 2048), {false, false, false, false});
-  expect_same(product(4, 4096, 2048), {false, true, false, false});  // the rows
-  expect_same(product(4, 4093, 2048), kWeights);                     // no panel divides it
-  expect_same(product(4, 64, 64), kWeights);                         // it stays in the first level
+  expect_same(product(64, 4096, 2048), {false, true, false, false});  // the rows
+  expect_same(product(4, 4093, 2048), kWeights);                      // no panel divides it
+  expect_same(product(4, 64, 64), kWeights);                          // it stays in the first level
   // A matrix that is read twice, and one with a gate.
   expect_same(parse_kernel(R"(kernel k {
   out y: f32[4,4096]  in x: f32[4,2048]  in w: f32[2048,4096]  tmp t: f32[4,4096]
@@ -188,18 +193,76 @@ TEST(RelayoutConstants, PanelsKeepTheValue) {
   EXPECT_GE(num_plans, 64U);
 }
 
-// Panels are read in vectors: no gather, no division in the innermost loop.
+// In the loop that adds up there are whole vectors of the matrix, and no address is computed by
+// dividing.
 TEST(RelayoutConstants, PanelsAreReadInVectors) {
   const Target target = vector_target();
   const Kernel laid_out = relayout_constants(product(4, 4096, 2048), kWeights, target);
+  ASSERT_NE(layout_of(laid_out), "");
   const LinearProgram program = lower_kernel(laid_out, target, {.verify = true});
-  int loads = 0;
-  for (const Inst& inst : program.insts) {
-    EXPECT_NE(inst.op, Op::kFloorDiv);
-    EXPECT_NE(inst.op, Op::kFloorMod);
-    loads += inst.op == Op::kLoad && inst.type.lanes == 16 ? 1 : 0;
+  const RegionId loop = innermost_loop_with(program, Op::kMulAcc);
+  EXPECT_GE(count_ops(program, loop, Op::kMulAcc), 16);
+  EXPECT_EQ(count_ops(program, loop, Op::kLoad), 4 + 4);  // rows of x, vectors of w
+  for (const Op op : {Op::kDiv, Op::kMod, Op::kShr, Op::kAnd})
+    EXPECT_EQ(count_ops(program, loop, op), 0) << op_name(op);
+}
+
+/// Kernels with a parameter in panels that relayout_constants would not make, or not here: each is
+/// right under every Plan, in loops of scalars too.
+constexpr std::string_view kPacked[] = {
+    R"(kernel k {
+  out y: f32[3,48]  in x: bf16[3,10]  in w: bf16[10,48] [d1:3][d0:10][d1:16]  tmp t: f32[3,48]
+  t[i,j] += f32(x[i,k]) * f32(w[k,j])  over i:3, j:48, k:10 red  start 0f32
+  y[p,q] = t[p,q]  over p:3, q:48
+})",
+    R"(kernel k {
+  out y: i32[9,64]  in x: i8[9,12]  in w: i8[12,64] [d1:2][d0:12][d1:32]  tmp t: i32[9,64]
+  t[i,j] += i32(x[i,k]) * i32(w[k,j])  over i:9, j:64, k:12 red  start 0i32
+  y[p,q] = t[p,q]  over p:9, q:64
+})",
+    R"(kernel k {
+  out y: f32[4,3,32]  in x: f32[4,3,7]  in w: f32[4,7,32] [d2:2][d0:4][d1:7][d2:16]  tmp t: f32[4,3,32]
+  t[b,i,j] += x[b,i,k] * w[b,k,j]  over b:4, i:3, j:32, k:7 red  start 0f32
+  y[c,p,q] = t[c,p,q]  over c:4, p:3, q:32
+})",
+    R"(kernel k {
+  out y: f32[2,32,6,9]  in x: f32[2,5,8,11]  in w: f32[32,5,3,3] [d0:2][d1:5][d2:3][d3:3][d0:16]  tmp t: f32[2,32,6,9]
+  t[n,f,i,j] += x[n,c,i+u,j+v] * w[f,c,u,v]  over n:2, f:32, i:6, j:9, c:5 red, u:3 red, v:3 red  start 0f32
+  y[N,F,I,J] = t[N,F,I,J]  over N:2, F:32, I:6, J:9
+})",
+    R"(kernel k {
+  out y: f32[32,32]  in x: f32[32,32]  in w: f32[32,32] [d1:2][d0:32][d1:16]  tmp t: f32[32,32]
+  t[i,j] += x[i,k] * w[k,j]  over i:32, j:32, k:32 red  start 0f32
+  y[p,q] = t[p,q] + w[q,p] * w[31-p,q]  over p:32, q:32
+})",
+    R"(kernel k {
+  out y: f32[32,5]  in w: f32[32,6] [d0:2][d1:6][d0:16]  in x: f32[6,5]  tmp t: f32[32,5]
+  t[i,j] += w[i,k] * x[k,j]  over i:32, j:5, k:6 red  start 0f32
+  y[p,q] = t[p,q]  over p:32, q:5
+})",
+    R"(kernel k {
+  out y: i8[48,4]  in w: i8[48,4] [d0:3][d1:4][d0:16]
+  y[i,j] = w[i,j] + 1i8  over i:48, j:4
+})",
+    R"(kernel k {
+  out y: i8[90]  in w: i8[90] [d0:5][d0:24+8]
+  y[i] = w[i] + 1i8  over i:90
+})"};
+
+TEST(RelayoutConstants, AnyKernelMayReadPanels) {
+  for (const Target& target : {unit_target(), tile_target(), vector_target(), scalar_target()}) {
+    for (const std::string_view text : kPacked) {
+      SCOPED_TRACE(text);
+      expect_candidates_keep_value(parse_kernel(text, "test"), target, 5, 8);
+    }
   }
-  EXPECT_GE(loads, 2);
+}
+
+// Eight points are a reduction like any other.
+TEST(RelayoutConstants, ATileMayBeEightPointsDeep) {
+  const Kernel kernel = product(32, 64, 8);
+  EXPECT_EQ(choose_plans(prepare_kernel(kernel, vector_target()), vector_target(), 1)[0].family,
+            "tile");
 }
 
 }  // namespace

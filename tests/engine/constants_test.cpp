@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <limits>
 #include <thread>
 
 #include "tenon/base/error.h"
@@ -21,6 +23,46 @@ constexpr int64_t kRows = 3;
 constexpr int64_t kDepth = 192;
 constexpr int64_t kColumns = 512;
 
+/// A driver whose allocations may be bounded from some time on.
+class BoundedDriver final : public DeviceDriver {
+ public:
+  explicit BoundedDriver(std::unique_ptr<DeviceDriver> inner)
+      : inner_(std::move(inner)), allocator_(inner_->allocator()) {}
+  const std::string& name() const override { return inner_->name(); }
+  const Target& target() const override { return inner_->target(); }
+  Allocator& allocator() override { return allocator_; }
+  std::unique_ptr<LoadedProgram> load(const ProgramObject& object) override {
+    return inner_->load(object);
+  }
+  void synchronize() override { inner_->synchronize(); }
+  void set_most_bytes(int64_t most) { allocator_.most_bytes = most; }
+
+ private:
+  struct Bounded final : Allocator {
+    explicit Bounded(Allocator& other) : inner(other) {}
+    void* allocate(int64_t size_bytes) override {
+      if (size_bytes > most_bytes) fail(ErrorCode::kOutOfMemory, size_bytes, " bytes are too many");
+      return inner.allocate(size_bytes);
+    }
+    void free(void* address, int64_t size_bytes) noexcept override {
+      inner.free(address, size_bytes);
+    }
+    void copy_in(void* dst, std::span<const std::byte> src) override { inner.copy_in(dst, src); }
+    void copy_out(std::span<std::byte> dst, const void* src) override { inner.copy_out(dst, src); }
+    bool forbid(void* address, int64_t size_bytes) noexcept override {
+      return inner.forbid(address, size_bytes);
+    }
+    void allow(void* address, int64_t size_bytes) noexcept override {
+      inner.allow(address, size_bytes);
+    }
+    Allocator& inner;
+    std::atomic<int64_t> most_bytes = std::numeric_limits<int64_t>::max();
+  };
+
+  std::unique_ptr<DeviceDriver> inner_;
+  Bounded allocator_;
+};
+
 /// A device whose caches hold nothing, so that reading is what takes the time.
 class Constants : public EngineTest {
  protected:
@@ -29,9 +71,11 @@ class Constants : public EngineTest {
     Target target = model.target();
     target.caches = {{4 << 10, 8, 1, 100}, {16 << 10, 8, 1, 50}};
     target.memory_speed = 1;
-    device_ = std::make_unique<EngineDevice>(
-        "small", 98, model.renderer(), target, model.renderer().make_compiler(target),
-        find_backend("CPU")->open(0, target), kMaxLoadedPrograms);
+    auto driver = std::make_unique<BoundedDriver>(find_backend("CPU")->open(0, target));
+    driver_ = driver.get();
+    device_ = std::make_unique<EngineDevice>("small", 98, model.renderer(), target,
+                                             model.renderer().make_compiler(target),
+                                             std::move(driver), kMaxLoadedPrograms);
   }
 
   // Whole numbers: sums are exact in any order.
@@ -79,6 +123,7 @@ class Constants : public EngineTest {
     return stats.kernels;
   }
 
+  BoundedDriver* driver_ = nullptr;
   std::unique_ptr<EngineDevice> device_;
 };
 
@@ -128,10 +173,55 @@ TEST_F(Constants, AnAssignedValueIsCopiedAnew) {
   EXPECT_EQ(values_of<float>(after), product_of(x, w));
 }
 
+TEST_F(Constants, AGraphMayReadAndAssign) {
+  const std::vector<float> w = whole_numbers(kDepth * kColumns, 7);
+  const Node matrix = weights(w);
+  set_constant(matrix);
+  const std::vector<float> x = whole_numbers(kRows * kDepth, 11);
+  const Node sum = product(x, matrix);
+  const std::vector<float> next = whole_numbers(kDepth * kColumns, 23);
+  const Node nodes[] = {sum, tensor_assign(matrix, weights(next))};
+  realize(nodes, device_.get());
+  EXPECT_EQ(values_of<float>(sum), product_of(x, w));
+  const Node after = product(x, matrix);
+  kernels_of(after);
+  EXPECT_EQ(values_of<float>(after), product_of(x, next));
+}
+
+TEST_F(Constants, SeveralMayBeReadByOneGraph) {
+  const std::vector<float> v = whole_numbers(kDepth * kColumns, 7);
+  const std::vector<float> w = whole_numbers(kDepth * kColumns, 23);
+  const Node first = weights(v);
+  const Node second = weights(w);
+  set_constant(first);
+  set_constant(second);
+  const std::vector<float> x = whole_numbers(kRows * kDepth, 11);
+  const Node products[] = {product(x, first), product(x, second)};
+  realize(products, device_.get());
+  EXPECT_EQ(values_of<float>(products[0]), product_of(x, v));
+  EXPECT_EQ(values_of<float>(products[1]), product_of(x, w));
+}
+
+TEST_F(Constants, WithoutMemoryForACopyTheKernelReadsTheValue) {
+  const std::vector<float> w = whole_numbers(kDepth * kColumns, 7);
+  const Node matrix = weights(w);
+  set_constant(matrix);
+  const std::vector<float> x = whole_numbers(kRows * kDepth, 11);
+  const Node bounded = product(x, matrix);
+  driver_->set_most_bytes(kDepth * kColumns * 2);
+  EXPECT_EQ(kernels_of(bounded), 1);
+  EXPECT_EQ(values_of<float>(bounded), product_of(x, w));
+  driver_->set_most_bytes(std::numeric_limits<int64_t>::max());
+  const Node again = product(x, matrix);
+  EXPECT_EQ(kernels_of(again), 2);
+  EXPECT_EQ(values_of<float>(again), product_of(x, w));
+}
+
 TEST_F(Constants, ThreadsMayMeetBeforeTheCopyIsThere) {
   const std::vector<float> w = whole_numbers(kDepth * kColumns, 7);
   const Node matrix = weights(w);
   set_constant(matrix);
+  const int64_t used = used_bytes_of(*device_);
   std::vector<std::jthread> threads;
   for (int64_t number = 0; number < 4; ++number) {
     threads.emplace_back([&, number] {
@@ -143,6 +233,8 @@ TEST_F(Constants, ThreadsMayMeetBeforeTheCopyIsThere) {
       }
     });
   }
+  threads.clear();
+  EXPECT_GE(used_bytes_of(*device_), used + kDepth * kColumns * 4);
 }
 
 TEST_F(Constants, OnlyAValueCanStay) {

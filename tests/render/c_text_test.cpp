@@ -202,10 +202,17 @@ TEST(CText, LintFindsUndefinedC) {
   EXPECT_EQ(findings("const i32 q = a >> b;"), 1U);
   EXPECT_EQ(findings("const i32 q = (i32)x;"), 1U);
   EXPECT_EQ(findings("const i32x8 q = __builtin_convertvector(v, i32x8);"), 1U);
+  EXPECT_EQ(findings("const i32 q = a + b;"), 1U);
+  EXPECT_EQ(findings("const i64 q = a - 4ll;"), 1U);
+  EXPECT_EQ(findings("i32 q = c[a] * b;"), 1U);
+  EXPECT_EQ(findings("const i32 q = (i32)((u32)a + (u32)b);"), 0U);
+  EXPECT_EQ(findings("const u32 q = a + b;"), 0U);
+  EXPECT_EQ(findings("const i32 q = c[a + 16ll];"), 0U);
   EXPECT_EQ(findings("const f32 q = x / x;"), 0U);
   EXPECT_EQ(findings("const i32 q = (i32)c;"), 0U);
   EXPECT_EQ(findings("const i1x8 q = __builtin_convertvector(v, i1x8);"), 0U);
   EXPECT_EQ(lint_c("HELPER i32 add_i32(i32 a, i32 b) {\n  return a / b;\n}\n").size(), 1U);
+  EXPECT_EQ(lint_c("HELPER i32 add_i32(i32 a, i32 b) {\n  return a + b;\n}\n").size(), 1U);
   EXPECT_EQ(lint_c("HELPER i32 div_i32(i32 a, i32 b) {\n  return a / b;\n}\n").size(), 0U);
 }
 

@@ -38,10 +38,25 @@ bool is_guard(const std::string& function) {
   return false;
 }
 
+bool is_signed_scalar(const std::string& type) {
+  return type == "i8" || type == "i16" || type == "i32" || type == "i64";
+}
+
+// A sum, difference or product of other than unsigned operands, outside of an array's place.
+bool has_signed_arithmetic(const std::string& line) {
+  static const std::regex place(R"(\[[^\[\]]*\])");
+  // Of two unsigned values, or of two numbers.
+  static const std::regex defined(
+      R"(\(u\d+\)\w+ [-+*] \(u\d+\)\w+|\b\d+(?:ll)? [-+*] \d+(?:ll)?\b)");
+  static const std::regex arithmetic(R"( [-+*] )");
+  const std::string without_places = std::regex_replace(line, place, "");
+  return std::regex_search(std::regex_replace(without_places, defined, ""), arithmetic);
+}
+
 }  // namespace
 
 std::vector<std::string> lint_c(std::string_view text) {
-  static const std::regex head(R"(^(?:HELPER )?\w+ (\w+)\((.*)\) \{$)");
+  static const std::regex head(R"(^(?:HELPER )?(\w+) (\w+)\((.*)\) \{$)");
   static const std::regex declaration(R"((?:const )?(\w+) (\w+)(?: = .*;|;)$)");
   static const std::regex parameter(R"(([iuf]\w+) (\w+)(?:,|$))");
   static const std::regex conversion(
@@ -49,15 +64,17 @@ std::vector<std::string> lint_c(std::string_view text) {
   const FloatTypes floats(text);
   std::vector<std::string> findings;
   std::string function;
+  std::string result;                        // its type
   std::map<std::string, std::string> types;  // by name
   for (const std::string_view view : split(text, '\n')) {
     const std::string line(view.substr(0, view.find("//")));
     if (line.starts_with('#') || line.starts_with("typedef")) continue;
     std::smatch match;
     if (std::regex_search(line, match, head)) {
-      function = match[1];
+      result = match[1];
+      function = match[2];
       types.clear();
-      const std::string parameters = match[2];
+      const std::string parameters = match[3];
       for (std::sregex_iterator it(parameters.begin(), parameters.end(), parameter), end; it != end;
            ++it)
         types[(*it)[2]] = (*it)[1];
@@ -78,6 +95,8 @@ std::vector<std::string> lint_c(std::string_view text) {
       if (trimmed.find("<<") != std::string::npos || trimmed.find(">>") != std::string::npos)
         report("shift");
     }
+    if (trimmed.starts_with("return ")) type = result;
+    if (is_signed_scalar(type) && has_signed_arithmetic(trimmed)) report("signed arithmetic");
     if (function.starts_with("cast_")) continue;
     for (std::sregex_iterator it(trimmed.begin(), trimmed.end(), conversion), end; it != end;
          ++it) {

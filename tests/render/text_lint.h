@@ -11,7 +11,9 @@
 namespace tenon::testing {
 
 /// Findings, one line of text each: integer division, remainder and shifts outside the helpers
-/// div_, mod_, shl_ and shr_, and conversions of floats to integers outside cast_.
+/// div_, mod_, shl_ and shr_, conversions of floats to integers outside cast_, and sums,
+/// differences and products of signed numbers that are not computed as unsigned ones (places in an
+/// array, which bounds keep small, may be; vectors wrap).
 std::vector<std::string> lint_c(std::string_view text);
 
 /// The same for LLVM IR: flags that make a result poison or a float inexact (nsw, fast, inbounds,

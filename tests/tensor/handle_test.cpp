@@ -48,6 +48,21 @@ TEST(Tensor, EveryElementTypeComesBack) {
   check(1.25, -1e300);
 }
 
+TEST(Tensor, AConstantIsAValueLikeAnyOther) {
+  const Tensor x = {{1, 2}, {3, 4}};
+  Tensor w = Tensor{{5, 6}, {7, 8}} + 1;
+  const Tensor before = x.matmul(w);
+  EXPECT_EQ(&w.set_constant(), &w);
+  EXPECT_EQ(w.to_vector<int>(), (std::vector<int>{6, 7, 8, 9}));
+  EXPECT_EQ(before.to_vector<int>(), (std::vector<int>{22, 25, 50, 57}));
+  EXPECT_EQ(x.matmul(w).to_vector<int>(), (std::vector<int>{22, 25, 50, 57}));
+  const Tensor copy = w;
+  w.assign(x);
+  EXPECT_EQ(x.matmul(copy).to_vector<int>(), (std::vector<int>{22, 25, 50, 57}));
+  EXPECT_EQ(x.matmul(w).to_vector<int>(), (std::vector<int>{7, 10, 15, 22}));
+  EXPECT_ERROR(Tensor().set_constant(), ErrorCode::kInvalidArgument, "has no value");
+}
+
 TEST(Tensor, DataIsConvertedToTheDtypeAskedFor) {
   const Tensor x({1.0F, 2.5F, -70000.0F, 1e-8F}, {.dtype = DType::kF16});
   EXPECT_EQ(x.dtype(), DType::kF16);

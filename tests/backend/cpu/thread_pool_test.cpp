@@ -7,10 +7,13 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <xmmintrin.h>
 
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -146,6 +149,43 @@ TEST(ThreadPool, AnIdleWorkerStealsFromABusyOne) {
     }
   });
   EXPECT_EQ(others, kGroups - 1);
+}
+
+TEST(ThreadPool, HomeRangesAreTheSameInEveryLaunch) {
+  // Nobody steals before all have had a part of their own range.
+  constexpr int kWorkers = 3;
+  ThreadPool pool(kWorkers);
+  std::array<std::thread::id, kWorkers> threads;
+  for (int launch = 0; launch < 5; ++launch) {
+    std::array<int64_t, kWorkers> first;
+    first.fill(-1);
+    std::atomic<int> arrived = 0;
+    pool.run(60, [&](int64_t begin, int64_t, int worker) noexcept {
+      const auto number = static_cast<size_t>(worker);
+      if (first[number] >= 0) return;
+      first[number] = begin;
+      if (launch == 0) threads[number] = std::this_thread::get_id();
+      EXPECT_EQ(threads[number], std::this_thread::get_id());
+      ++arrived;
+      while (arrived < kWorkers)
+        std::this_thread::yield();
+    });
+    EXPECT_EQ(first, (std::array<int64_t, kWorkers>{0, 20, 40})) << launch;
+  }
+}
+
+TEST(ThreadPool, IdleWorkersSleep) {
+  ThreadPool pool(4);
+  pool.run(1000, [](int64_t, int64_t, int) noexcept {});
+  const auto cpu_ms = [] {
+    timespec time{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
+  };
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a spin takes 40 us
+  const double before = cpu_ms();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_LT(cpu_ms() - before, 50);
 }
 
 TEST(ThreadPool, OneGroupRunsOnTheCaller) {
