@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <ranges>
 
 #include "tenon/base/error.h"
 #include "tenon/ir/eval_op.h"
@@ -269,20 +268,22 @@ void ExprEmitter::push_missing(const Node& node, std::vector<const Node*>& stack
   const auto need = [&](const Node& source) {
     if (find(source) == kNoId) stack.push_back(&source);
   };
+  const auto need_last = [&](size_t first) {
+    for (size_t i = node.srcs().size(); i-- > first;)
+      need(node.srcs()[i]);
+  };
   const auto need_terms = [&](const IndexForm& form) {
     for (size_t i = form.rest.size(); i-- > 0;)
       need(form.rest[i].node);
   };
   if (node.op() == Op::kLoad) {
     const LoadParts parts = load_parts(node);
-    for (const Node& src : std::views::reverse(node.srcs().subspan(parts.index.size())))
-      need(src);  // the gate and alt
+    need_last(parts.index.size());  // the gate and alt
     if (!regs_.is_reg(parts.buffer)) need_terms(form_of(parts.index[0]));
   } else if (const IndexForm* bound = bound_of(node)) {
     need_terms(*bound);
   } else {
-    for (const Node& src : std::views::reverse(node.srcs()))
-      need(src);
+    need_last(0);
   }
 }
 

@@ -86,7 +86,8 @@ Kernel merge_axes(const Kernel& kernel) {
   const size_t num_axes = std::get<Comp>(kernel.body[0].node).axes.size();
   if (num_axes < 2) return kernel;
   Kernel merged = Merger(flatten_indices(kernel)).run();
-  return std::get<Comp>(merged.body[0].node).axes.size() < num_axes ? std::move(merged) : kernel;
+  if (std::get<Comp>(merged.body[0].node).axes.size() == num_axes) return kernel;
+  return merged;
 }
 
 }  // namespace tenon

@@ -130,7 +130,7 @@ class TileCheck {
     const int number = find_tile_unit(target_.units, *factors, source.value.dtype(), axes_);
     if (number < 0) return "the target has no unit of this shape";
     const MatrixUnit& unit = target_.units[static_cast<size_t>(number)];
-    if (unit.n * unit.group * dtype_size_bytes(unit.b) > target_.max_vector_bytes) {
+    if (int64_t{unit.n} * unit.group * dtype_size_bytes(unit.b) > target_.max_vector_bytes) {
       return "the target's vectors hold less than a row of a tile";
     }
     if (auto why = why_not_staged(factors->a, factors->b)) return why;

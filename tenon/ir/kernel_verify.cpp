@@ -16,6 +16,7 @@ namespace detail {
 namespace {
 
 // Collects statements; deeper than the limit they are left out (V11 reports that).
+// NOLINTNEXTLINE(misc-no-recursion): no deeper than kMaxStmtDepth
 void collect(const Body& body, int parent, bool in_else, int depth, std::vector<Site>& sites) {
   for (const Stmt& stmt : body) {
     sites.push_back({&stmt, parent, in_else, depth});

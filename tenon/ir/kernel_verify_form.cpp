@@ -110,7 +110,7 @@ void verify_target(Verifying& v) {
   int64_t most = 0;
   std::vector<int64_t> bytes_of_body(2 * (v.sites.size() + 1), 0);  // so far
   const auto body_of = [](const Site& site) {
-    return static_cast<size_t>(2 * (site.parent + 1) + (site.in_else ? 1 : 0));
+    return 2 * static_cast<size_t>(site.parent + 1) + (site.in_else ? 1 : 0);
   };
   for (const Site& site : v.sites) {
     const auto* alloc = std::get_if<Alloc>(&site.stmt->node);

@@ -4,6 +4,7 @@
 
 namespace tenon {
 
+// NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
 void for_each_stmt(const Body& body, const std::function<void(const Stmt&)>& visit) {
   for (const Stmt& stmt : body) {
     visit(stmt);
@@ -12,6 +13,7 @@ void for_each_stmt(const Body& body, const std::function<void(const Stmt&)>& vis
   }
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
 void for_each_mutable_stmt(Body& body, const std::function<void(Stmt&)>& visit) {
   for (Stmt& stmt : body) {
     visit(stmt);
@@ -80,6 +82,7 @@ void rewrite_axes(std::span<AxisUse> axes, const std::function<Node(const Node&)
   }
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
 void rewrite_body(Body& body, const std::function<Node(const Node&)>& rewrite) {
   for (Stmt& stmt : body) {
     rewrite_exprs(stmt, rewrite);

@@ -73,13 +73,13 @@ bool equals(NodeData* data, const Key& key) {
 }
 
 struct TableHash {
-  using is_transparent = void;
+  using is_transparent = void;  // NOLINT(readability-identifier-naming): the library's name
   size_t operator()(const NodeData* data) const { return data->hash; }
   size_t operator()(const Key& key) const { return key.hash; }
 };
 
 struct TableEqual {
-  using is_transparent = void;
+  using is_transparent = void;  // NOLINT(readability-identifier-naming): the library's name
   bool operator()(const NodeData* a, const NodeData* b) const { return a == b; }
   bool operator()(const Key& key, NodeData* data) const { return equals(data, key); }
   bool operator()(NodeData* data, const Key& key) const { return equals(data, key); }
@@ -226,7 +226,7 @@ Ref<Attachment> Node::value() const {
   return Ref<Attachment>(data_->value.load(std::memory_order_acquire));
 }
 
-void Node::set_value(Ref<Attachment> value) const {
+void Node::set_value(const Ref<Attachment>& value) const {
   Attachment* fresh = value.get();
   if (fresh != nullptr) fresh->retain();
   Attachment* old = nullptr;

@@ -104,7 +104,7 @@ class Node {
   /// The value that a higher layer has computed for this node, or null. Not part of its identity.
   Ref<Attachment> value() const;
   /// Sets or (with null) clears it; the last writer wins.
-  void set_value(Ref<Attachment> value) const;
+  void set_value(const Ref<Attachment>& value) const;
 
   /// Pointer identity, for keys of per-pass maps.
   const void* id() const { return data_; }

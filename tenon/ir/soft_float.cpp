@@ -58,6 +58,7 @@ Term term_of(const Unpacked& value) {
 Term product_of(const Unpacked& a, const Unpacked& b) {
   const uint128_t product = uint128_t{a.significand} * b.significand;
   const int shift = num_bits(product) - kTermBits;  // 1 or 2
+  // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): bit 63 is set in both
   return {a.is_negative != b.is_negative, product >> shift, a.exponent + b.exponent + shift};
 }
 

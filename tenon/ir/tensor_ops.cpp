@@ -137,7 +137,7 @@ int64_t num_elements(ShapeView shape) {
   return checked_count("num_elements", shape);
 }
 
-Node tensor_buffer(DType dtype, ShapeView shape, Ref<Attachment> storage) {
+Node tensor_buffer(DType dtype, ShapeView shape, const Ref<Attachment>& storage) {
   static std::atomic<int64_t> next_identity{1};
   check_dtype("buffer", dtype);
   check_shape("buffer", shape);

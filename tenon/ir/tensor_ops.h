@@ -20,7 +20,7 @@ constexpr size_t kMaxRank = 32;
 
 /// A buffer of `shape`; each call is a node of its own. `storage` may be null (a graph read from
 /// text: inputs are bound by position). attr: identity.
-Node tensor_buffer(DType dtype, ShapeView shape, Ref<Attachment> storage = {});
+Node tensor_buffer(DType dtype, ShapeView shape, const Ref<Attachment>& storage = {});
 /// A 0-d constant from its canonical bits (ir/eval_op.h).
 Node tensor_const(DType dtype, uint64_t bits);
 /// A bounded symbolic number, 0-d int64. attr: id, min, max.

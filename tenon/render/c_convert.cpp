@@ -33,6 +33,7 @@ std::string CWriter::cast_text(const Inst& inst) {
 }
 
 /// Truncates and saturates, NaN gives 0: what C leaves undefined is never evaluated.
+// NOLINTNEXTLINE(misc-no-recursion): once, for f16
 std::string CWriter::float_to_int(const LinearType& from, const LinearType& to,
                                   const std::string& value) {
   if (from.dtype == DType::kF16) {  // 2^16 is not an f16; widening is exact

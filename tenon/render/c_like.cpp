@@ -279,6 +279,7 @@ std::string CLikeWriter::unit_text(const Inst& inst) {
 }
 
 /// The statements of a region, then what it yields into `targets`.
+// NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
 void CLikeWriter::print_region(RegionId region, std::span<const ValueId> targets) {
   indent();
   for (const InstId id : program_.regions[region].insts)
@@ -287,6 +288,7 @@ void CLikeWriter::print_region(RegionId region, std::span<const ValueId> targets
   dedent();
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
 void CLikeWriter::print_inst(InstId id) {
   const Inst& inst = program_.insts[id];
   if (inst.op == Op::kYield) return;  // printed by the owner of the region
@@ -332,6 +334,7 @@ void CLikeWriter::print_assignments(std::span<const ValueId> targets,
   }
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
 void CLikeWriter::print_for(const Inst& inst) {
   const std::vector<ValueId>& args = program_.regions[inst.regions[0]].args;
   const auto carried = std::span(args).subspan(1);
@@ -350,6 +353,7 @@ void CLikeWriter::print_for(const Inst& inst) {
   line("}");
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
 void CLikeWriter::print_if(const Inst& inst) {
   std::vector<ValueId> results;
   for (uint32_t i = 0; i < inst.num_results; ++i) {

@@ -56,6 +56,7 @@ std::string LlvmWriter::suffix_text(const LinearType& type) const {
 }
 
 /// Exact: short decimals for small whole numbers, else the bits as LLVM writes them.
+// NOLINTNEXTLINE(misc-no-recursion): once, for f32
 std::string LlvmWriter::scalar_constant(DType dtype, uint64_t bits) const {
   const std::string type = type_text(dtype, 1);
   if (type == "i1") return bits != 0 ? "true" : "false";

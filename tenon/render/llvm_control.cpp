@@ -86,11 +86,13 @@ void LlvmWriter::print_phi(ValueId value, const std::string& name,
   line('%', name, " = phi ", type_text(program_.type_of(value)), text);
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
 void LlvmWriter::print_region(RegionId region) {
   for (const InstId id : program_.regions[region].insts)
     print_inst(id);
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
 void LlvmWriter::print_inst(InstId id) {
   const Inst& inst = program_.insts[id];
   // A name for the steps of what has no result: no value is named with a dot and a number.
@@ -117,6 +119,7 @@ void LlvmWriter::print_inst(InstId id) {
   if (inst.op == Op::kMma) return print_mma(inst, name);  // a unit_setup is the compiler's business
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
 void LlvmWriter::print_for(InstId id) {
   const Inst& inst = program_.insts[id];
   const std::vector<ValueId>& args = program_.regions[inst.regions[0]].args;
@@ -158,6 +161,7 @@ void LlvmWriter::print_for(InstId id) {
   }
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
 void LlvmWriter::print_if(InstId id) {
   const Inst& inst = program_.insts[id];
   const std::string branch = concat("if.", id);

@@ -36,7 +36,7 @@ namespace {
 // that to an integer.
 Expr first_integer_power(DType dtype) {
   const FloatFormat format = float_format(dtype);
-  const auto exponent = static_cast<uint64_t>(format.mantissa_bits + format.bias);
+  const auto exponent = static_cast<uint64_t>(int64_t{format.mantissa_bits} + format.bias);
   return pattern(dtype, exponent << format.mantissa_bits);
 }
 

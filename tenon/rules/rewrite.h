@@ -21,6 +21,7 @@ class Rewriter {
   /// `rule(node)` or `rule(node, original)` returns the replacement of a node with rewritten
   /// sources, or null to keep it. It is not applied again to what it returns.
   template <class Rule>
+  // NOLINTNEXTLINE(misc-no-recursion): a rule may rewrite what is below with a Rewriter of its own
   Node run(const Node& root, Rule&& rule) {
     stack_.emplace_back(root, 0);
     while (!stack_.empty()) {
@@ -46,6 +47,7 @@ class Rewriter {
 
  private:
   template <class Rule>
+  // NOLINTNEXTLINE(misc-no-recursion): see run
   static Node apply(Rule& rule, const Node& rebuilt, const Node& original) {
     if constexpr (std::is_invocable_v<Rule&, const Node&, const Node&>) {
       return rule(rebuilt, original);

@@ -207,6 +207,7 @@ Node factor_modulus(const Node& node, IndexSimplifier& simplifier) {
 bool is_congruent(const AffineForm& a, const AffineForm& b, int64_t modulus,
                   StructuralOrder& order) {
   const std::optional<AffineForm> difference = add_scaled(a, b, -1, order);
+  // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): the modulus is a positive divisor
   if (!difference || difference->offset % modulus != 0) return false;
   return split_by_divisibility(*difference, modulus).second.is_const();
 }
@@ -304,6 +305,7 @@ bool quotient_to_remainder(AffineForm& sum, IndexSimplifier& simplifier) {
     const auto [quotient, coefficient] = sum.terms[i];
     if (!is_divmod(quotient, Op::kFloorDiv)) continue;
     const int64_t a = positive_divisor(quotient);
+    // NOLINTNEXTLINE(clang-analyzer-core.DivideZero): is_divmod has seen a positive one
     const int64_t k = -(coefficient / a);
     const std::optional<AffineForm> x = simplifier.affine(quotient.src(0));
     if (coefficient % a != 0 || !x || !holds(sum, *x, k)) continue;

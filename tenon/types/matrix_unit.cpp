@@ -44,10 +44,10 @@ class Parts {
     if (!is_good) refuse(concat(quoted(part), " is no extent"));
     return static_cast<int>(*number);
   }
-  template <typename Enum, size_t N>
-  Enum word(const std::array<std::string_view, N>& words, char end) {
+  template <typename Enum, size_t kCount>
+  Enum word(const std::array<std::string_view, kCount>& words, char end) {
     const std::string_view part = until(end);
-    for (size_t i = 0; i < N; ++i) {
+    for (size_t i = 0; i < kCount; ++i) {
       if (words[i] == part) return static_cast<Enum>(i);
     }
     refuse(concat(quoted(part), " is none of ", join(words, ", ")));

@@ -9,9 +9,11 @@
 namespace tenon {
 namespace {
 
+// NOLINTBEGIN(readability-identifier-naming): letters of a table
 constexpr uint8_t T = kTensorLevel;
 constexpr uint8_t K = kKernelLevel;
 constexpr uint8_t L = kLinearLevel;
+// NOLINTEND(readability-identifier-naming)
 
 constexpr OpInfo kRows[] = {
 #define TENON_OP(name, number, text, arity, op_class, rule, levels) \
