@@ -15,6 +15,7 @@
 #include "tenon/base/text.h"
 #include "tenon/base/timing.h"
 #include "tenon/engine/engine.h"
+#include "tenon/engine/memory_checks.h"
 
 namespace tenon::bench {
 namespace {
@@ -36,6 +37,13 @@ int64_t run_once(const Case& inputs, Tensor& result) {
   return now_ns() - start_ns;
 }
 
+/// Of one more run, whose outputs are poisoned before.
+std::optional<std::string> why_wrong_on_poison(const Case& inputs, Tensor& result) {
+  const ScopedMemoryChecks checks({.poison_outputs = true});
+  run_once(inputs, result);
+  return inputs.why_wrong(result.to_bytes().data());
+}
+
 std::optional<Setting> find_setting(std::string_view variable) {
   for (const SettingInfo& info : settings_table())
     if (info.variable == variable) return info.setting;
@@ -53,6 +61,18 @@ std::string first_line(std::string_view text) {
   return std::string(text.substr(0, text.find('\n')));
 }
 
+/// Runs at least once and at least for so long; the seconds of the fastest run.
+double least_seconds(const std::function<int64_t()>& run, int64_t time_ns) {
+  int64_t total_ns = 0;
+  int64_t least_ns = INT64_MAX;
+  do {
+    const int64_t run_ns = run();
+    total_ns += run_ns;
+    least_ns = std::min(least_ns, run_ns);
+  } while (total_ns < time_ns);
+  return seconds(least_ns);
+}
+
 }  // namespace
 
 /// One of those who take turns.
@@ -60,18 +80,23 @@ struct Harness::Contestant {
   std::string name;
   std::function<int64_t()> run;  ///< one run; returns nanoseconds
   double work = 0;
-  std::function<std::optional<std::string>()> why_wrong = {};  ///< of the last run; probes: none
+  /// What is wrong with what a run leaves in a poisoned output; probes: none.
+  std::function<std::optional<std::string>()> why_wrong = {};
   int64_t pause_after_ms = 0;
+  int64_t warm_ns = 0;
   int64_t runs_per_window = 1;
   bool is_long = false;
   std::vector<double> times_s = {};  ///< of one run, per window
 
-  void find_runs(double window_s, double one_run_s) {
+  void find_runs(const HarnessOptions& options) {
+    warm_ns = options.warm_ms * 1'000'000;
+    const double one_run_s = least_seconds(run, warm_ns);
     is_long = one_run_s > kLongRunS;
-    runs_per_window = std::max<int64_t>(1, std::llround(window_s / std::max(one_run_s, 1e-9)));
+    runs_per_window =
+        std::max<int64_t>(1, std::llround(options.window_s / std::max(one_run_s, 1e-9)));
   }
   void run_window() {
-    if (!is_long) run();  // wakes the threads, fills the caches
+    if (!is_long) least_seconds(run, warm_ns);  // wakes the threads, fills the caches
     int64_t total_ns = 0;
     for (int64_t i = 0; i < runs_per_window; ++i)
       total_ns += run();
@@ -105,14 +130,17 @@ std::string Harness::check_peers(int64_t size, double least_share) {
   for (Peer* peer : peers_) {
     const std::function<void()> run = peer->prepare(job);
     append(text, "peer:      ", peer->name(), ": ", peer->description());
+    const auto time_run = [&] {
+      const int64_t start_ns = now_ns();
+      run();
+      return now_ns() - start_ns;
+    };
     double share = 0;
+    double peak_s = 1e9;  // the best that was ever seen
     for (int attempt = 0; run && share < least_share && attempt < kTries; ++attempt) {
       double peer_s = 1e9;
-      double peak_s = 1e9;
       for (int window = 0; window < kWindows; ++window) {
-        const int64_t start_ns = now_ns();
-        run();
-        peer_s = std::min(peer_s, seconds(now_ns() - start_ns));
+        peer_s = std::min(peer_s, least_seconds(time_run, options_.warm_ms * 1'000'000));
         pause_ms(options_.pause_ms);
         peak_s = std::min(peak_s, seconds(peak.run()));
       }
@@ -202,9 +230,9 @@ Row Harness::measure_case(const Workload& workload, const Case& inputs, Row row)
   contestants.push_back({.name = "tenon",
                          .run = run_tenon,
                          .work = workload.work,
-                         .why_wrong = [&] { return inputs.why_wrong(result.to_bytes().data()); },
+                         .why_wrong = [&] { return why_wrong_on_poison(inputs, result); },
                          .pause_after_ms = kTenonPauseMs});
-  contestants[0].find_runs(options_.window_s, run_s);
+  contestants[0].find_runs(options_);
   add_variants(workload, inputs, contestants);
   add_peers(workload, inputs, row, contestants);
   add_probes(workload, contestants);
@@ -219,7 +247,6 @@ Row Harness::measure_case(const Workload& workload, const Case& inputs, Row row)
     }
     const auto invalid = invalid_peers_.find(side.name);
     if (invalid != invalid_peers_.end()) figure.invalid = invalid->second;
-    // What the last window left.
     if (const std::optional<std::string> why = side.why_wrong()) {
       figure.invalid = "wrong result";
       add_note(row, concat(side.name, " is wrong: ", *why));
@@ -246,13 +273,16 @@ void Harness::add_variants(const Workload& workload, const Case& inputs,
       return run_once(inputs, *result);
     };
     run();
-    Contestant contestant{
-        .name = variant.name,
-        .run = run,
-        .work = workload.work,
-        .why_wrong = [result, &inputs] { return inputs.why_wrong(result->to_bytes().data()); },
-        .pause_after_ms = kTenonPauseMs};
-    contestant.find_runs(options_.window_s, seconds(run()));
+    Contestant contestant{.name = variant.name,
+                          .run = run,
+                          .work = workload.work,
+                          .why_wrong =
+                              [=, &inputs, value = variant.value] {
+                                const ScopedSetting scope(*setting, value);
+                                return why_wrong_on_poison(inputs, *result);
+                              },
+                          .pause_after_ms = kTenonPauseMs};
+    contestant.find_runs(options_);
     contestants.push_back(std::move(contestant));
   }
 }
@@ -280,9 +310,14 @@ void Harness::add_peers(const Workload& workload, const Case& inputs, Row& row,
     Contestant contestant{.name = peer->name(),
                           .run = run,
                           .work = workload.work,
-                          .why_wrong = [out, &inputs] { return inputs.why_wrong(out->data()); },
+                          .why_wrong =
+                              [out, run, &inputs] {
+                                out->poison();
+                                run();
+                                return inputs.why_wrong(out->data());
+                              },
                           .pause_after_ms = options_.pause_ms};
-    contestant.find_runs(options_.window_s, seconds(run()));
+    contestant.find_runs(options_);
     pause_ms(options_.pause_ms);
     contestants.push_back(std::move(contestant));
   }
@@ -291,7 +326,7 @@ void Harness::add_peers(const Workload& workload, const Case& inputs, Row& row,
 void Harness::add_probes(const Workload& workload, std::vector<Contestant>& contestants) const {
   for (Probe& probe : make_probes(workload.limit, options_.num_threads, workload.limit_bytes)) {
     Contestant contestant{.name = probe.name, .run = probe.run, .work = 1e-9 * probe.work};
-    contestant.find_runs(options_.window_s, seconds(probe.run()));
+    contestant.find_runs(options_);
     contestants.push_back(std::move(contestant));
   }
 }

@@ -20,6 +20,9 @@ struct HarnessOptions {
   double window_s = 2e-3;  ///< a window has as many runs as fit, at least one
   /// After a call into a library, whose threads still spin (OpenBLAS and libgomp: some ms).
   int64_t pause_ms = 60;
+  /// Runs before each window: some ticks of the scheduler, 4 ms each, at which it spreads threads
+  /// that woke on one core.
+  int64_t warm_ms = 20;
   double budget_s = 1;  ///< rows whose single run takes longer are left out
   bool has_goals = true;
 };

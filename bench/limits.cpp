@@ -2,6 +2,8 @@
 
 #include "bench/limits.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -129,6 +131,35 @@ std::vector<Probe> make_copy_probes(int num_threads, int64_t size_bytes) {
   return probes;
 }
 
+/// While alive, the calling thread stays on one of the cores that the process may use: threads that
+/// start for some microseconds may else share a core all the time.
+class ScopedCore {
+ public:
+  explicit ScopedCore(int number) {
+    CPU_ZERO(&before_);
+    if (sched_getaffinity(0, sizeof before_, &before_) != 0) return;
+    const int count = CPU_COUNT(&before_);
+    int left = number % std::max(count, 1);
+    for (int core = 0; core < CPU_SETSIZE; ++core) {
+      if (!CPU_ISSET(core, &before_) || left-- != 0) continue;
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(core, &one);
+      is_set_ = sched_setaffinity(0, sizeof one, &one) == 0;
+      return;
+    }
+  }
+  ~ScopedCore() {
+    if (is_set_) sched_setaffinity(0, sizeof before_, &before_);
+  }
+  ScopedCore(const ScopedCore&) = delete;
+  ScopedCore& operator=(const ScopedCore&) = delete;
+
+ private:
+  cpu_set_t before_;
+  bool is_set_ = false;
+};
+
 }  // namespace
 
 int64_t time_on_threads(int num_threads, const std::function<void(int)>& body) {
@@ -137,6 +168,7 @@ int64_t time_on_threads(int num_threads, const std::function<void(int)>& body) {
   std::vector<std::thread> threads;
   for (int thread = 1; thread < num_threads; ++thread) {
     threads.emplace_back([&, thread] {
+      const ScopedCore core(thread);
       ++num_ready;
       for (Spinner spinner; !may_go.load(std::memory_order_acquire);)
         spinner.wait();
@@ -144,6 +176,7 @@ int64_t time_on_threads(int num_threads, const std::function<void(int)>& body) {
       --num_ready;
     });
   }
+  const ScopedCore core(0);
   for (Spinner spinner; num_ready.load() < num_threads - 1;)
     spinner.wait();
   const int64_t start_ns = now_ns();
