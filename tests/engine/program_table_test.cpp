@@ -121,6 +121,7 @@ TEST_F(Programs, EachThreadThatWaitsForAFailureGetsAnError) {
   std::ofstream(broken) << "#!/bin/sh\n[ \"$1\" = --version ] && echo 'clang version 22.1.0' && "
                            "exit 0\nsleep 0.1\nexit 3\n";
   chmod(broken.c_str(), 0755);
+  Device::get("CPU:CLANG");  // the device of all tests keeps the compiler that it was opened with
   const ScopedSetting clang(Setting::kClang, broken);
   const auto device = make_device(kMaxLoadedPrograms, "CPU:CLANG");
   const Schedule schedule = schedule_of(*device, {11});

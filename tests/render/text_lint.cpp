@@ -45,9 +45,9 @@ bool is_signed_scalar(const std::string& type) {
 // A sum, difference or product of other than unsigned operands, outside of an array's place.
 bool has_signed_arithmetic(const std::string& line) {
   static const std::regex place(R"(\[[^\[\]]*\])");
-  // Of two unsigned values, or of two numbers.
+  // Of two unsigned values, or of two numbers; the place of an argument.
   static const std::regex defined(
-      R"(\(u\d+\)\w+ [-+*] \(u\d+\)\w+|\b\d+(?:ll)? [-+*] \d+(?:ll)?\b)");
+      R"(\(u\d+\)\w+ [-+*] \(u\d+\)\w+|\b\d+(?:ll)? [-+*] \d+(?:ll)?\b|\(args \+ \d+\))");
   static const std::regex arithmetic(R"( [-+*] )");
   const std::string without_places = std::regex_replace(line, place, "");
   return std::regex_search(std::regex_replace(without_places, defined, ""), arithmetic);
