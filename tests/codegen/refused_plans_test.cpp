@@ -163,7 +163,7 @@ TEST(RefusedPlans, WhatStandsBeforeItsReader) {
        }},
       {"comp 1 has par loops inside its accumulator",
        [](Plan& plan) {
-         for (const size_t i : {1, 2}) {
+         for (const size_t i : {size_t{1}, size_t{2}}) {
            plan.comps[i].at.depth = 1;
            plan.comps[i].parts.insert(plan.comps[i].parts.begin(), {0, Role::kSeq, 1});
          }
