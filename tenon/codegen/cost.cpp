@@ -21,8 +21,6 @@ constexpr double kUsableShare = 0.75;
 // Lines in a row from which their number no longer matters to what lies behind a cache.
 constexpr int64_t kLinesOfFullSpeed = 4;
 constexpr int64_t kManyBytes = 1 << 20;
-// Rows that are read side by side with nothing lost: as many as memory is asked ahead for.
-constexpr int64_t kStreams = 8;
 // What reading several places in turn costs, line by line.
 constexpr double kStreamShare = 0.12;
 // Operations for each element of a group of a unit's operand that lies apart.
@@ -523,7 +521,7 @@ class PlanEstimate {
       }
       const Box larger = box_of(access, nest.lengths[depth]);
       // Rows that follow each other leave one run; memory fetches several that run side by side.
-      if (larger.rows > std::max(box.rows, kStreams)) break;
+      if (larger.rows > std::max(box.rows, kRowsAtOnce)) break;
       if (larger.rows == box.rows && larger.run <= box.run) break;
       box = larger;
     }

@@ -7,6 +7,7 @@
 #include "tenon/base/integer.h"
 #include "tenon/base/text.h"
 #include "tenon/codegen/plan_rules.h"
+#include "tenon/codegen/walk.h"
 #include "tenon/rules/affine.h"
 #include "tenon/rules/bounds.h"
 #include "tenon/rules/simplify_index.h"
@@ -48,8 +49,8 @@ class StageCopy {
  private:
   size_t dst() const { return static_cast<size_t>(stage_.storage.buffer); }
 
-  // The largest power of two that divides them, up to kCopiedRows.
-  static int64_t rows_at_once(int64_t rows) { return std::min(rows & -rows, kCopiedRows); }
+  // The largest power of two that divides them, up to kRowsAtOnce.
+  static int64_t rows_at_once(int64_t rows) { return std::min(rows & -rows, kRowsAtOnce); }
 
   // A layout that ends in a few places of one dim for each of many of another, as matrix units read
   // them: [.., d1:64][d0:2] has groups of 2. 1: it does not.

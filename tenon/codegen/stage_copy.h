@@ -10,9 +10,6 @@
 
 namespace tenon {
 
-/// Rows of the operand that are copied side by side.
-inline constexpr int64_t kCopiedRows = 8;
-
 /// Works a stage out: the box of the operand that the comp's body reads while the axes `outer`
 /// stand still, and its buffer, which is added to `nest`. Throws PlanRefusal.
 PlacedStage place_stage(const Kernel& kernel, const PlacedComp& comp, const Stage& stage,

@@ -6,7 +6,6 @@
 
 #include "tenon/codegen/plan_families.h"
 #include "tenon/codegen/plan_rules.h"
-#include "tenon/codegen/stage_copy.h"
 #include "tenon/ir/tensor_ops.h"
 #include "tenon/rules/affine.h"
 
@@ -18,7 +17,7 @@ constexpr int64_t kMaxTileVectors = 4;
 constexpr size_t kMaxTiles = 3;
 // Points of the reduction in one pass over the output, where it is cut; as few as rows that memory
 // is asked for side by side where few rows read them.
-constexpr int64_t kDepths[] = {1024, 256, 32, kCopiedRows};
+constexpr int64_t kDepths[] = {1024, 256, 32, kRowsAtOnce};
 // Rows that read a copy, from which it pays.
 constexpr int64_t kMinReuse = 24;
 // Places of an axis that a window slides along for which what is read is staged at once.
@@ -219,9 +218,9 @@ class TilePlans {
     std::vector<int64_t> depths{length};
     if (red_points_ != length || !can_carry_in_output(input_.kernel, walk_, last_)) return depths;
     for (const int64_t most : kDepths) {
-      const bool is_for_few_rows = most == kCopiedRows;
+      const bool is_for_few_rows = most == kRowsAtOnce;
       if (length <= most + most / 2 || (is_for_few_rows && reuse >= kMinReuse)) continue;
-      depths.push_back(round_up(ceil_div(length, ceil_div(length, most)), kCopiedRows));
+      depths.push_back(round_up(ceil_div(length, ceil_div(length, most)), kRowsAtOnce));
     }
     return depths;
   }

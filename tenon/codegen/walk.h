@@ -18,6 +18,8 @@ namespace tenon {
 inline constexpr int64_t kGroupsPerThread = 4;
 // Bytes that a group of a streaming kernel should move at least: some 2 us of work.
 inline constexpr int64_t kMinGroupBytes = 64 << 10;
+// Rows that are read side by side with nothing lost: as many as memory is asked ahead for.
+inline constexpr int64_t kRowsAtOnce = 8;
 
 /// Instructions, loads and stores apart, that depend on the same axes of a comp.
 struct OpGroup {

@@ -103,6 +103,12 @@ class Constants : public EngineTest {
     return buffer_of<float>(values, {kDepth, kColumns}, *device_);
   }
 
+  Node constant_weights(const std::vector<float>& values) {
+    const Node node = weights(values);
+    set_constant(node);
+    return node;
+  }
+
   // x times w: the graph that Tensor::matmul builds.
   Node product(const std::vector<float>& x, const Node& w) {
     const Node rows = buffer_of<float>(x, {kRows, kDepth}, *device_);
@@ -154,16 +160,14 @@ TEST_F(Constants, CopiesGoWithTheValue) {
   const std::vector<float> x = whole_numbers(kRows * kDepth, 11);
   const int64_t before = used_bytes_of(*device_);
   {
-    const Node matrix = weights(whole_numbers(kDepth * kColumns, 7));
-    set_constant(matrix);
+    const Node matrix = constant_weights(whole_numbers(kDepth * kColumns, 7));
     EXPECT_EQ(kernels_of(product(x, matrix)), 2);
   }
   EXPECT_EQ(used_bytes_of(*device_), before);
 }
 
 TEST_F(Constants, AnAssignedValueIsCopiedAnew) {
-  const Node matrix = weights(whole_numbers(kDepth * kColumns, 7));
-  set_constant(matrix);
+  const Node matrix = constant_weights(whole_numbers(kDepth * kColumns, 7));
   const std::vector<float> x = whole_numbers(kRows * kDepth, 11);
   EXPECT_EQ(kernels_of(product(x, matrix)), 2);
   const std::vector<float> w = whole_numbers(kDepth * kColumns, 23);
@@ -175,8 +179,7 @@ TEST_F(Constants, AnAssignedValueIsCopiedAnew) {
 
 TEST_F(Constants, AGraphMayReadAndAssign) {
   const std::vector<float> w = whole_numbers(kDepth * kColumns, 7);
-  const Node matrix = weights(w);
-  set_constant(matrix);
+  const Node matrix = constant_weights(w);
   const std::vector<float> x = whole_numbers(kRows * kDepth, 11);
   const Node sum = product(x, matrix);
   const std::vector<float> next = whole_numbers(kDepth * kColumns, 23);
@@ -191,10 +194,8 @@ TEST_F(Constants, AGraphMayReadAndAssign) {
 TEST_F(Constants, SeveralMayBeReadByOneGraph) {
   const std::vector<float> v = whole_numbers(kDepth * kColumns, 7);
   const std::vector<float> w = whole_numbers(kDepth * kColumns, 23);
-  const Node first = weights(v);
-  const Node second = weights(w);
-  set_constant(first);
-  set_constant(second);
+  const Node first = constant_weights(v);
+  const Node second = constant_weights(w);
   const std::vector<float> x = whole_numbers(kRows * kDepth, 11);
   const Node products[] = {product(x, first), product(x, second)};
   realize(products, device_.get());
@@ -204,8 +205,7 @@ TEST_F(Constants, SeveralMayBeReadByOneGraph) {
 
 TEST_F(Constants, WithoutMemoryForACopyTheKernelReadsTheValue) {
   const std::vector<float> w = whole_numbers(kDepth * kColumns, 7);
-  const Node matrix = weights(w);
-  set_constant(matrix);
+  const Node matrix = constant_weights(w);
   const std::vector<float> x = whole_numbers(kRows * kDepth, 11);
   const Node bounded = product(x, matrix);
   driver_->set_most_bytes(kDepth * kColumns * 2);
@@ -219,8 +219,7 @@ TEST_F(Constants, WithoutMemoryForACopyTheKernelReadsTheValue) {
 
 TEST_F(Constants, ThreadsMayMeetBeforeTheCopyIsThere) {
   const std::vector<float> w = whole_numbers(kDepth * kColumns, 7);
-  const Node matrix = weights(w);
-  set_constant(matrix);
+  const Node matrix = constant_weights(w);
   const int64_t used = used_bytes_of(*device_);
   std::vector<std::jthread> threads;
   for (int64_t number = 0; number < 4; ++number) {
