@@ -1,9 +1,11 @@
-# The functions every folder's CMakeLists.txt uses: tenon_module, tenon_test, tenon_add_folder.
+# The functions every folder's CMakeLists.txt uses: tenon_module, tenon_test, tenon_add_folder; with
+# TenonBackend.cmake, which the installed package has too, tenon_backend and tenon_tool.
 # DEPS are names of modules and nothing else; they are what tools/lint.py holds includes against.
 # SPDX-License-Identifier: MIT
 
 # tenon_module(NAME <n> SOURCES <file>... [DEPS <module>...] [LIBS <external target>...])
-# Makes the static library tenon_<n> with alias tenon::<n>. Without SOURCES it is header only.
+# Makes the static library tenon_<n> with alias tenon::<n>, and installs it under the latter name.
+# Without SOURCES it is header only.
 function(tenon_module)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPS;LIBS")
   if(NOT arg_NAME OR arg_UNPARSED_ARGUMENTS)
@@ -13,14 +15,19 @@ function(tenon_module)
   list(TRANSFORM arg_DEPS PREPEND tenon:: OUTPUT_VARIABLE modules)
   if(arg_SOURCES)
     add_library(${target} STATIC ${arg_SOURCES})
-    target_include_directories(${target} PUBLIC "${PROJECT_SOURCE_DIR}")
-    target_link_libraries(${target} PUBLIC ${modules} ${arg_LIBS} PRIVATE tenon_flags)
+    set(scope PUBLIC)
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:tenon_flags>)
   else()
     add_library(${target} INTERFACE)
-    target_include_directories(${target} INTERFACE "${PROJECT_SOURCE_DIR}")
-    target_link_libraries(${target} INTERFACE ${modules} ${arg_LIBS})
+    set(scope INTERFACE)
   endif()
+  target_include_directories(${target} ${scope} "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>"
+                             "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+  target_compile_features(${target} ${scope} cxx_std_20)
+  target_link_libraries(${target} ${scope} ${modules} ${arg_LIBS})
   add_library(tenon::${arg_NAME} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${arg_NAME})
+  install(TARGETS ${target} EXPORT TenonTargets)
   # The layer record: what tools/lint.py --build compares with its own reading.
   file(WRITE "${PROJECT_BINARY_DIR}/layers/${arg_NAME}.txt"
        "folder ${CMAKE_CURRENT_SOURCE_DIR}\ndeps ${arg_DEPS}\n")
@@ -69,6 +76,14 @@ function(tenon_program)
   target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${arg_NAME} PRIVATE ${modules} ${arg_LIBS} tenon_flags)
   set_target_properties(${arg_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}")
+endfunction()
+
+# tenon_backend(NAME <n> SOURCES <file>... [DEPS <module>...] [LIBS <target>...])
+# The module backend_<n> of a folder of tenon/backend. The same call in a folder outside of this tree
+# is that of TenonPackage.cmake.
+function(tenon_backend)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;DEPS;LIBS")
+  tenon_module(NAME backend_${arg_NAME} SOURCES ${arg_SOURCES} DEPS ${arg_DEPS} LIBS ${arg_LIBS})
 endfunction()
 
 # tenon_test(NAME <n> SOURCES <file>... [DEPS <module>...] [LIBS <target>...]

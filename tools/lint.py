@@ -39,7 +39,7 @@ def relative(path):
 def cmake_calls(path):
     """The tenon_module, tenon_test... calls of a CMakeLists.txt, each a dict of lists."""
     text = re.sub(r"#.*", "", path.read_text())
-    for name, body in re.findall(r"(tenon_(?:module|test|program|peer|fuzz|refuse))\s*\(([^)]*)\)", text):
+    for name, body in re.findall(r"(tenon_(?:module|backend|test|program|peer|fuzz|refuse))\s*\(([^)]*)\)", text):
         call, key = {"call": [name], "": []}, ""
         for word in body.split():
             key = word if word.isupper() else key
@@ -51,9 +51,10 @@ def modules():
     by_name, by_folder = {}, {}
     for path in sorted((ROOT / "tenon").rglob("CMakeLists.txt")):
         for call in cmake_calls(path):
-            if call["call"][0] in ("tenon_module", "tenon_program"):
-                name = "/".join([path.parent.name] * (call["call"][0] == "tenon_program")
-                                + call["NAME"])
+            kind, name = call["call"][0], call.get("NAME", [""])[0]
+            if kind in ("tenon_module", "tenon_backend", "tenon_program"):
+                prefix = {"tenon_backend": "backend_", "tenon_program": f"{path.parent.name}/"}
+                name = prefix.get(kind, "") + name
                 by_name[name] = (path.parent, call.get("DEPS", []))
                 by_folder.setdefault(path.parent, set()).add(name)
     return by_name, by_folder

@@ -25,6 +25,7 @@ std::string find_data_folder(const std::string& folder, const std::string& file)
     for (int level = 0; level < 5 && above.has_relative_path(); ++level) {
       above = above.parent_path();
       places.push_back((above / "data").string());
+      places.push_back((above / "share/tenon/data").string());  // installed
     }
     places.push_back(TENON_SOURCE_DIR "/data");
   }
