@@ -70,13 +70,18 @@ std::string priced_plans(const Plan& plan, const Kernel& kernel, const Target& t
       append(text, "  ", reason, "\n");
     return text + to_text(shown, kernel);
   };
-  std::string text = priced("this plan", plan, cost_of(kernel, plan, target));
+  std::string text;
+  std::string title = "this plan";
   size_t number = 0;
   for (const PlanChoice& choice : choose_plans(kernel, target, kRunnersUp + 1)) {
-    if (choice.plan == plan || number == kRunnersUp) continue;
-    append(text, "\n",
-           priced(concat("runner-up ", ++number, ", ", choice.family), choice.plan, choice.cost));
+    const std::string family = concat(", ", choice.family);
+    if (choice.plan == plan) {
+      title += family;
+    } else if (number < kRunnersUp) {
+      append(text, "\n", priced(concat("runner-up ", ++number, family), choice.plan, choice.cost));
+    }
   }
+  text.insert(0, priced(title, plan, cost_of(kernel, plan, target)));
   return text;
 }
 

@@ -9,6 +9,7 @@
 namespace tenon {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::run_tenon;
@@ -100,7 +101,7 @@ TEST_F(CliExplain, OnlyShowsTheLevelsAskedFor) {
 
 TEST_F(CliExplain, PlansAreShownWithTheirCost) {
   const std::string text = explain({"--show-plan", "--device", "NULL:CLANG:x86_64,avx2"});
-  EXPECT_THAT(text, HasSubstr(": plan\nthis plan: L1 "));
+  EXPECT_THAT(text, ContainsRegex(": plan\nthis plan, [a-z]+: L1 "));
   for (const char* words : {"Mflop", " us\n", "computing takes", "moving takes", "\nplan ",
                             "runner-up 1, ", "runner-up 2, ", "runner-up 3, "})
     EXPECT_THAT(text, HasSubstr(words));
@@ -118,6 +119,31 @@ std::string shown_plans(const std::string& text) {
     if (at == std::string::npos) break;
   }
   return plans;
+}
+
+// The chosen Plan says which family it is of, as the others do; one by hand is of none.
+TEST_F(CliExplain, EachPlanNamesItsFamily) {
+  const auto shown = [](const std::string& plan_file, const std::string& plan = "auto") {
+    std::vector<std::string> words = {"explain", TENON_SOURCE_DIR "/examples/matmul.tg",
+                                      "--show-plan", "--device", "NULL:CLANG:x86_64,avx2,fma"};
+    if (!plan_file.empty()) words.insert(words.end(), {"--plan", plan_file});
+    const TenonResult result = run_tenon(words, {{"TENON_PLAN", plan}});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  };
+  const std::string text = shown("");
+  EXPECT_THAT(text, HasSubstr(": plan\nthis plan, tile: L1 "));
+  EXPECT_THAT(text, HasSubstr("\nrunner-up 1, tile: L1 "));
+  EXPECT_THAT(text, ContainsRegex("\nrunner-up 2, [a-z]+: L1 "));
+  EXPECT_THAT(shown("", "simple"), HasSubstr(": plan\nthis plan, simple: L1 "));
+  std::string by_hand = shown_plans(text);
+  const size_t rows = by_hand.find("@seq 8");
+  ASSERT_NE(rows, std::string::npos) << by_hand;
+  by_hand[rows + 5] = '2';
+  write_file_atomic(folder_ / "hand.plan", by_hand);
+  const std::string given = shown(folder_ / "hand.plan");
+  EXPECT_THAT(given, HasSubstr(": plan\nthis plan: L1 "));
+  EXPECT_THAT(given, HasSubstr("\nrunner-up 1, tile: L1 "));
 }
 
 TEST_F(CliExplain, PlansOfAFileTakeThePlaceOfTheChosenOnes) {
