@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "bench/workload.h"
+#include "bench/cases.h"
 #include "tenon/base/text.h"
 #include "tenon/tensor/creation.h"
 #include "tenon/tensor/nn_ops.h"
@@ -12,15 +12,6 @@ namespace tenon::bench {
 namespace {
 
 constexpr double kRoundoff = 0x1p-24;  // of f32
-
-struct Attention {
-  int64_t heads = 0;
-  int64_t size = 0;  ///< queries, and keys, of a head
-  int64_t width = 0;
-  bool is_causal = false;
-
-  double scale() const { return 1 / std::sqrt(static_cast<double>(width)); }
-};
 
 /// One row of the result against sums in double. Scores are within (d + 2) u sum |q k| scale, and
 /// so is each exponent twice (its own and that of the largest); exp and the division add 10
@@ -67,7 +58,9 @@ void check_row(const Attention& job, const HostArray& q, const HostArray& k, con
   }
 }
 
-Case prepare(const Attention& job) {
+}  // namespace
+
+Case prepare_attention(const Attention& job) {
   std::vector<std::shared_ptr<HostArray>> arrays;
   std::vector<Tensor> inputs;
   for (uint64_t number = 1; number <= 3; ++number) {
@@ -98,8 +91,6 @@ Case prepare(const Attention& job) {
   return result;
 }
 
-}  // namespace
-
 std::vector<Workload> attention_workloads(bool is_quick) {
   std::vector<Workload> all;
   for (const bool is_causal : {false, true}) {
@@ -113,7 +104,7 @@ std::vector<Workload> attention_workloads(bool is_quick) {
     workload.limit = LimitKind::kFmaF32;
     workload.is_against_limit = true;
     workload.goal = 0.6;
-    workload.prepare = [job] { return prepare(job); };
+    workload.prepare = [job] { return prepare_attention(job); };
     all.push_back(std::move(workload));
   }
   return all;

@@ -47,8 +47,8 @@ void list(const std::vector<Workload>& workloads) {
   print(table.text());
 }
 
-int finish(const std::vector<Row>& rows, const std::string& json_file) {
-  print(table_text(rows));
+int finish(const std::vector<Row>& rows, const std::string& table, const std::string& json_file) {
+  print(table);
   if (!json_file.empty()) {
     write_file_atomic(json_file, json_text(rows));
     print(concat("wrote ", json_file, "\n"));
@@ -110,14 +110,19 @@ int bench_command(const BenchOptions& options) {
   if (!(options.budget_s > 0)) throw WrongUsage("bench: --budget must be above 0 seconds");
   std::optional<ScopedSetting> threads;
   if (options.threads) threads.emplace(Setting::kThreads, std::to_string(*options.threads));
+  // What cannot be written is better known before an hour of measuring.
+  const auto try_json = [&] {
+    if (!options.json_file.empty()) write_file_atomic(options.json_file, json_text({}));
+  };
   if (options.is_plans) {
+    try_json();
     Device& device = chosen_device(options.device);
     const ScopedDefaultDevice scope(device);
-    plan_rows(device, {.names = options.names,
-                       .is_quick = options.is_quick,
-                       .is_list = options.is_list,
-                       .num_plans = options.num_plans});
-    return kExitOk;
+    const std::vector<Row> rows = plan_rows(device, {.names = options.names,
+                                                     .is_quick = options.is_quick,
+                                                     .is_list = options.is_list,
+                                                     .num_plans = options.num_plans});
+    return finish(rows, plan_table(rows), options.json_file);
   }
   const bool is_alone = options.is_compile || options.is_launch;
   if (is_alone && (!options.names.empty() || !options.draw.empty())) {
@@ -128,8 +133,7 @@ int bench_command(const BenchOptions& options) {
     list(workloads);
     return kExitOk;
   }
-  // What cannot be written is better known before an hour of measuring.
-  if (!options.json_file.empty()) write_file_atomic(options.json_file, json_text({}));
+  try_json();
   Device& device = chosen_device(options.device);
   const ScopedDefaultDevice scope(device);
   const int num_threads =
@@ -137,8 +141,8 @@ int bench_command(const BenchOptions& options) {
   print(concat("tenon:     ", tenon_version(), ", sources ", compiler_id().substr(0, 12),
                "\ndevice:    ", device.name(), "\nthreads:   ", num_threads, "\n",
                describe_machine(device.target())));
-  if (!is_alone) return finish(measure(workloads, options, num_threads), options.json_file);
   std::vector<Row> rows;
+  if (!is_alone) rows = measure(workloads, options, num_threads);
   if (options.is_compile) {
     rows = compile_rows(device, {.is_quick = options.is_quick, .budget_s = options.budget_s});
   }
@@ -146,7 +150,7 @@ int bench_command(const BenchOptions& options) {
     for (const Row& row : launch_rows(options.is_quick))
       rows.push_back(row);
   }
-  return finish(rows, options.json_file);
+  return finish(rows, table_text(rows), options.json_file);
 }
 
 }  // namespace tenon::cli

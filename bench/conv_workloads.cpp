@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "bench/workload.h"
+#include "bench/cases.h"
 #include "tenon/base/error.h"
 #include "tenon/base/text.h"
 #include "tenon/cli/data_folder.h"
@@ -14,15 +14,6 @@ namespace {
 
 constexpr int64_t kSize = 3;     // of the kernels, both ways
 constexpr int64_t kPadding = 1;  // output as large as the input
-
-/// x (batch,channels,side,side), weight (out_channels,channels/groups,3,3).
-struct Convolution {
-  int64_t batch;
-  int64_t channels;
-  int64_t out_channels;
-  int64_t groups;
-  int64_t side;
-};
 
 /// As matmul: an element is a sum of `channels / groups * 9` products.
 std::optional<std::string> why_wrong(const Convolution& conv, const HostArray& x,
@@ -57,7 +48,9 @@ std::optional<std::string> why_wrong(const Convolution& conv, const HostArray& x
   return why;
 }
 
-Case prepare(const Convolution& conv) {
+}  // namespace
+
+Case prepare_convolution(const Convolution& conv) {
   const auto a = std::make_shared<HostArray>(
       DType::kF32, Shape{conv.batch, conv.channels, conv.side, conv.side}, Fill::kUniform, 1);
   const auto b = std::make_shared<HostArray>(
@@ -88,6 +81,8 @@ Case prepare(const Convolution& conv) {
   result.why_wrong = [=](const std::byte* out) { return why_wrong(conv, *a, *b, out); };
   return result;
 }
+
+namespace {
 
 std::string name_of(const char* kind, const Convolution& conv) {
   return concat(kind, "_3x3_", conv.channels, "x", conv.out_channels, "_", conv.side, "_batch_",
@@ -138,7 +133,7 @@ std::vector<Workload> conv_workloads(bool is_quick) {
   all[0].work = 2e-9 * elements(dense) * static_cast<double>(dense.channels * kSize * kSize);
   all[0].limit = LimitKind::kFmaF32;
   all[0].goal = 1.2;
-  all[0].prepare = [dense] { return prepare(dense); };
+  all[0].prepare = [dense] { return prepare_convolution(dense); };
   all[1].name = name_of("depthwise", depthwise);
   all[1].group = "depthwise";
   all[1].unit = "GB/s";  // of the input and the output
@@ -146,7 +141,7 @@ std::vector<Workload> conv_workloads(bool is_quick) {
   all[1].limit = LimitKind::kCopy;
   all[1].limit_bytes = static_cast<int64_t>(4 * elements(depthwise));
   all[1].goal = 3.0;
-  all[1].prepare = [depthwise] { return prepare(depthwise); };
+  all[1].prepare = [depthwise] { return prepare_convolution(depthwise); };
   return all;
 }
 

@@ -2,23 +2,12 @@
 
 #include <cmath>
 
+#include "bench/cases.h"
 #include "bench/probe_units.h"
-#include "bench/workload.h"
 #include "tenon/base/text.h"
 
 namespace tenon::bench {
 namespace {
-
-struct Product {
-  int64_t batch = 1;
-  MatmulShape shape;
-  DType dtype = DType::kF32;
-  DType out_dtype = DType::kF32;
-  bool a_is_transposed = false;
-  bool b_is_transposed = false;
-  bool is_vector = false;      ///< b is (k), not (k,1)
-  bool b_is_constant = false;  ///< weights: each side may lay them out once
-};
 
 Shape stored_shape(const Product& product, int64_t rows, int64_t columns, bool is_transposed) {
   Shape shape = is_transposed ? Shape{columns, rows} : Shape{rows, columns};
@@ -59,7 +48,9 @@ std::optional<std::string> why_wrong(const Product& product, const HostArray& a,
   return why;
 }
 
-Case prepare(const Product& product) {
+}  // namespace
+
+Case prepare_product(const Product& product) {
   const auto [m, n, k] = product.shape;
   const Shape b_shape =
       product.is_vector ? Shape{k} : stored_shape(product, k, n, product.b_is_transposed);
@@ -96,6 +87,8 @@ Case prepare(const Product& product) {
   return result;
 }
 
+namespace {
+
 std::string size_name(const MatmulShape& shape) {
   if (shape.m == shape.n && shape.n == shape.k) return concat(shape.m);
   return concat(shape.m, "x", shape.n, "x", shape.k);
@@ -113,7 +106,7 @@ Workload make(std::string name, const char* group, const Product& product, doubl
     workload.unit = "GOP/s";
   }
   workload.goal = goal;
-  workload.prepare = [product] { return prepare(product); };
+  workload.prepare = [product] { return prepare_product(product); };
   return workload;
 }
 

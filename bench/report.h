@@ -23,7 +23,8 @@ struct Row {
   std::string name;
   std::string group;
   std::string unit;
-  bool is_lower_better = false;  ///< a time or a count; then there are no peers and no limit
+  /// A time or a count; then there are no peers and no limit, but in rows of plan_bench.h.
+  bool is_lower_better = false;
   std::optional<Figure> tenon;
   std::vector<Figure> peers;
   std::optional<Figure> limit;

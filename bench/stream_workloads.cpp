@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bench/workload.h"
+#include "bench/cases.h"
 #include "tenon/base/text.h"
 #include "tenon/tensor/nn_ops.h"
 
@@ -22,6 +22,8 @@ std::shared_ptr<HostArray> make_array(const Shape& shape, uint64_t number,
 double f32_at(const std::byte* out, int64_t i) {
   return HostArray::element(out, DType::kF32, i);
 }
+
+}  // namespace
 
 Case prepare_relu(int64_t size) {
   const auto a = make_array({size}, 1);
@@ -47,8 +49,8 @@ Case prepare_relu(int64_t size) {
   return result;
 }
 
-/// Sixteenths between -1/2 and 1/2: in any order all partial sums are exact, since they stay below
-/// 2^20 (random walks of 2^26 steps reach about 2^12), so the result has one right value.
+// Sixteenths between -1/2 and 1/2: in any order all partial sums are exact, since they stay below
+// 2^20 (random walks of 2^26 steps reach about 2^12), so the result has one right value.
 Case prepare_sum(int64_t size) {
   const auto a = make_array({size}, 1, Fill::kSixteenths);
   const Tensor x = tensor_of(*a);
@@ -66,6 +68,27 @@ Case prepare_sum(int64_t size) {
   };
   return result;
 }
+
+Case prepare_column_sum(int64_t rows, int64_t columns) {
+  const auto a = make_array({rows, columns}, 1, Fill::kSixteenths);
+  const Tensor x = tensor_of(*a);
+  Case result;
+  result.arrays = {a};
+  result.build = [x] { return x.sum(0); };
+  result.out_size = columns;
+  result.why_wrong = [=](const std::byte* out) {
+    std::vector<double> sums(static_cast<size_t>(columns));
+    for (int64_t i = 0; i < rows * columns; ++i)
+      sums[static_cast<size_t>(i % columns)] += a->at(i);
+    std::optional<std::string> why;
+    for (int64_t i = 0; i < columns; ++i)
+      compare(f32_at(out, i), sums[static_cast<size_t>(i)], 0, concat(i), why);
+    return why;
+  };
+  return result;
+}
+
+namespace {
 
 /// y = e / sum(e), e = exp(x - max x). exp and the division are within 10 roundings together
 /// (bounded_ulp of rules/decompose.h), x - max within one, of which exp makes |x - max|; the sum
@@ -116,6 +139,8 @@ std::optional<std::string> why_layernorm_wrong(const HostArray& x, int64_t rows,
   return why;
 }
 
+}  // namespace
+
 Case prepare_rows(JobKind kind, int64_t rows, int64_t columns) {
   const auto a = make_array({rows, columns}, 1);
   const Tensor x = tensor_of(*a);
@@ -151,6 +176,8 @@ Case prepare_transpose(int64_t rows, int64_t columns) {
   };
   return result;
 }
+
+namespace {
 
 Workload make(std::string name, const char* group, int64_t num_bytes, LimitKind limit,
               int64_t limit_bytes, double goal, std::function<Case()> prepare) {

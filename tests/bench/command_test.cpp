@@ -70,12 +70,34 @@ TEST(BenchCommand, CompileAndLaunchInOneRun) {
 }
 
 TEST(BenchCommand, PlansAreTimedBesideEachOther) {
-  const TenonResult result =
-      run_tenon({"bench", "--plans", "--quick", "gemv_4096", "conv_3x3", "--num-plans", "2"});
+  const TempFolder folder;
+  const TenonResult result = run_tenon({"bench", "--plans", "--quick", "gemv_4096", "conv_3x3",
+                                        "--num-plans", "3", "--json", folder / "rows.json"});
   ASSERT_EQ(result.exit_code, 0) << result.out << result.err;
-  for (const char* words : {"chosen/fastest", "gemv_4096", "conv_3x3", "worst: "})
+  for (const char* words : {"chosen/fastest", "gemv_4096", "conv_3x3", "worst: ", "wrote "})
     EXPECT_THAT(result.out, HasSubstr(words));
   EXPECT_THAT(result.out, ::testing::Not(HasSubstr("softmax")));
+  const nlohmann::json rows = nlohmann::json::parse(read_file(folder / "rows.json"));
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0]["name"], "gemv_4096");
+  EXPECT_EQ(rows[1]["name"], "conv_3x3");
+  for (const nlohmann::json& row : rows) {
+    EXPECT_EQ(row["group"], "plans");
+    EXPECT_EQ(row["unit"], "us");
+    EXPECT_TRUE(row["lower_is_better"].get<bool>());
+    EXPECT_FALSE(row["failed"].get<bool>());
+    EXPECT_EQ(row["peers"].size(), 2U) << row;
+    double fastest = row["tenon"].get<double>();
+    EXPECT_GT(fastest, 0);
+    for (const auto& [name, peer] : row["peers"].items()) {
+      EXPECT_TRUE(name.starts_with("1 ") || name.starts_with("2 ")) << row;
+      fastest = std::min(fastest, peer["best"].get<double>());
+    }
+    EXPECT_DOUBLE_EQ(row["ratio"].get<double>(), row["tenon"].get<double>() / fastest) << row;
+    EXPECT_GT(row["limit"].get<double>(), 0) << row;
+    EXPECT_GE(row["windows"].get<int>(), 5) << row;
+    EXPECT_GE(row["kernels"].get<int>(), 1) << row;
+  }
   const TenonResult wrong = run_tenon({"bench", "--plans", "--quick", "gemw_4096"});
   EXPECT_EQ(wrong.exit_code, 1);
   EXPECT_THAT(wrong.err, HasSubstr("did you mean 'gemv_4096'"));
@@ -113,6 +135,11 @@ TEST(BenchCommand, AFileThatCannotBeWrittenIsOne) {
       run_tenon({"bench", "--quick", "gemv", "--json", "/nonexistent/rows.json"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, HasSubstr("/nonexistent"));
+  const TenonResult plans =
+      run_tenon({"bench", "--plans", "--quick", "--json", "/nonexistent/rows.json"});
+  EXPECT_EQ(plans.exit_code, 1);
+  EXPECT_THAT(plans.err, HasSubstr("/nonexistent"));
+  EXPECT_THAT(plans.err, ::testing::Not(HasSubstr("chosen: "))) << "before anything is measured";
 }
 
 }  // namespace
