@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <system_error>
@@ -31,21 +32,32 @@ class LoopPeer final : public Peer {
   }
 };
 
+// A user's choice of kernel, block size or threads would be measured in place of the library's.
+void clear_environment() {
+  std::vector<std::string> names;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    for (const char* prefix : {"OPENBLAS_", "GOTO_", "DNNL_", "ONEDNN_", "OMP_", "GOMP_"}) {
+      if (text.starts_with(prefix)) names.emplace_back(text.substr(0, text.find('=')));
+    }
+  }
+  for (const std::string& name : names)
+    ::unsetenv(name.c_str());
+}
+
 }  // namespace
 
-Peers load_peers(int num_threads) {
-  // A user's choice of kernel or block size would be measured in place of the library's.
-  for (const char* name : {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OPENBLAS_NUM_THREADS",
-                           "OMP_NUM_THREADS", "DNNL_MAX_CPU_ISA"})
-    ::unsetenv(name);
+Peers load_peers(int num_threads, std::string folder) {
+  clear_environment();
   Peers peers;
-  std::error_code ignored;
-  const std::filesystem::path folder =
-      std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+  if (folder.empty()) {
+    std::error_code ignored;
+    folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path().string();
+  }
   const std::string names = TENON_BENCH_PEERS;
   for (const std::string_view name : split(names, ',')) {
     if (name.empty()) continue;
-    const std::string path = (folder / concat("libtenon_peer_", name, ".so")).string();
+    const std::string path = concat(folder, "/libtenon_peer_", name, ".so");
     void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed
     void* const symbol = library == nullptr ? nullptr : ::dlsym(library, kMakePeer);
     if (symbol == nullptr) {

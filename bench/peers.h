@@ -15,9 +15,9 @@ struct Peers {
   std::vector<std::string> notes;  ///< what could not be loaded, and why
 };
 
-/// Those of CMake's TENON_BENCH, from the folder of the executable. Takes variables out of the
-/// environment that change what a peer would do by itself.
-Peers load_peers(int num_threads);
+/// Those of CMake's TENON_BENCH, from this folder (empty: that of the executable). Takes variables
+/// out of the environment that change what a peer would do by itself.
+Peers load_peers(int num_threads, std::string folder = {});
 
 /// The peer for what users write without a library: plain loops. Always there.
 std::unique_ptr<Peer> make_loop_peer();
