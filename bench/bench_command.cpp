@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iostream>
 #include <optional>
 
 #include "bench/compile_bench.h"
@@ -97,6 +98,26 @@ std::vector<Row> measure(const std::vector<Workload>& workloads, const BenchOpti
   return rows;
 }
 
+/// For bench/frameworks.py, which has windows of several processes in turn: "Tenon", the seconds of
+/// a run for each line of the input, and "right" behind the last.
+int serve(const std::vector<Workload>& workloads, const BenchOptions& options) {
+  if (workloads.size() != 1) throw WrongUsage("bench: --serve takes one workload");
+  Device& device = chosen_device(options.device);
+  const ScopedDefaultDevice scope(device);
+  const Harness harness({.num_threads = device.target().threads}, {});
+  bool is_first = true;
+  const auto has_next = [&] {
+    if (is_first) print("Tenon\n");
+    is_first = false;
+    std::string line;
+    return static_cast<bool>(std::getline(std::cin, line));
+  };
+  const std::optional<std::string> why = harness.serve(
+      workloads[0], has_next, [](double time_s) { print(fmt::format("{}\n", time_s)); });
+  print(concat(why ? concat("wrong: ", *why) : "right", "\n"));
+  return why ? kExitFailed : kExitOk;
+}
+
 }  // namespace
 
 int bench_command(const BenchOptions& options) {
@@ -133,6 +154,7 @@ int bench_command(const BenchOptions& options) {
     list(workloads);
     return kExitOk;
   }
+  if (options.is_serving) return serve(workloads, options);
   try_json();
   Device& device = chosen_device(options.device);
   const ScopedDefaultDevice scope(device);

@@ -4,24 +4,27 @@
 
 usage: bench/frameworks.py [--rounds N] [--threads N] [--json FILE] TENON [NAME...]
 
-TENON is the command, for its workloads of the same names. Each round runs Tenon and each framework
-in a process of its own, one after the other, so that no side's spinning threads meet another; all
-have as many windows of the same length, and the best and the median window of all rounds are
-printed and compared. Inputs are made by NumPy and are on the device before the clock starts;
-results are waited for and compared with NumPy in f64 (Tenon's by its bench). A framework that this
-Python cannot import is left out and the reason printed:
+TENON is the command, for its workloads of the same names. In each round Tenon and each framework
+have a process of their own, which times a window whenever it is told to: one of each side in turn
+(A B C A B C), so that all see the same phases of a shared machine, with a pause behind it until the
+side's threads sleep. Before its window a side runs for some time, which wakes its threads and fills
+the caches (all as bench/harness.h has it). The best and the median window of all rounds are printed
+and compared. Inputs are made by NumPy and are on the device before the clock starts; results are
+waited for and compared with NumPy in f64 (Tenon's by its bench). Variables that steer their
+libraries are taken from all sides. A framework that no Python here can import is left out and the
+reason printed:
 
   python3 -m venv build/venv && build/venv/bin/pip install jax numpy     # JAX
   apt-get install python3-torch                                         # PyTorch of Debian
 """
 
 import argparse
+import contextlib
 import json
 import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 # name: (unit, billions of it in one run, arguments as (shape, how they are filled))
@@ -37,8 +40,15 @@ WORKLOADS = {
         "GFLOP/s", 2e-9 * 8 * 64 * 56 * 56 * 64 * 9, [(8, 64, 56, 56), (64, 64, 3, 3)]),
     "attention_16x1024x64": ("GFLOP/s", 4e-9 * 16 * 1024 * 1024 * 64, [(16, 1024, 64)] * 3),
 }
-WINDOW_S = 0.002  # as bench/harness.h has them
+# As bench/harness.h has them.
+WINDOW_S = 0.002
 WINDOWS = 21
+WARM_S = 0.02
+LONG_RUN_S = 0.05  # runs that are longer need no other before them
+PAUSE_S = 0.06
+TENON_PAUSE_S = 0.003
+# Of variables that steer libraries: as load_peers has them, and those of other libraries here.
+STEERING = ("OPENBLAS_", "GOTO_", "DNNL_", "ONEDNN_", "OMP_", "GOMP_", "KMP_", "MKL_", "XLA_", "JAX_")
 
 
 def expected_value(name, arrays):
@@ -154,56 +164,128 @@ def torch_functions():
 FRAMEWORKS = {"jax": jax_functions, "torch": torch_functions}
 
 
-def time_framework(framework, name):
-    """Prints the title and the seconds of one run in each window. Runs in a process of its own."""
-    title, prepare = FRAMEWORKS[framework]()
+def least_seconds(run, time_s):
+    """Runs at least once and at least for so long; the seconds of the fastest run."""
+    total = 0
+    least = float("inf")
+    while True:
+        start = time.perf_counter()
+        run()
+        seconds = time.perf_counter() - start
+        total += seconds
+        least = min(least, seconds)
+        if total >= time_s:
+            return least
+
+
+class Windows:
+    """Windows of a function, with what goes before them."""
+
+    def __init__(self, run):
+        self.run = run
+        run()
+        least = least_seconds(run, WARM_S)
+        self.is_long = least > LONG_RUN_S
+        self.runs = max(1, round(WINDOW_S / least))
+
+    def next(self):
+        """The seconds of one run."""
+        if not self.is_long:
+            least_seconds(self.run, WARM_S)
+        start = time.perf_counter()
+        for _ in range(self.runs):
+            self.run()
+        return (time.perf_counter() - start) / self.runs
+
+
+def serve_framework(framework, name):
+    """Prints the title, the seconds of one run for each line of the input, and "right" in the end.
+    Runs in a process of its own."""
     import numpy
 
+    title, prepare = FRAMEWORKS[framework]()
     random = numpy.random.default_rng(1)
     arrays = [random.uniform(-1, 1, shape).astype(numpy.float32) for shape in WORKLOADS[name][2]]
     run = prepare(name, arrays)
+    windows = Windows(run)
+    print(title, flush=True)
+    for _ in sys.stdin:
+        print(windows.next(), flush=True)
     check(title, name, run(), arrays)
-    start = time.perf_counter()
-    run()
-    runs = max(1, int(WINDOW_S / (time.perf_counter() - start)))
-    windows = []
-    for _ in range(WINDOWS):
-        start = time.perf_counter()
-        for _ in range(runs):
-            run()
-        windows.append((time.perf_counter() - start) / runs)
-    print(json.dumps({"title": title, "windows": windows}))
+    print("right", flush=True)
+
+
+class Side:
+    """A process that times windows when it is told to."""
+
+    def __init__(self, command, environment, pause_s):
+        self.pause_s = pause_s
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True, env=environment)
+        self.first_line = self.process.stdout.readline().strip()
+
+    def window(self):
+        """The seconds of one run; the threads sleep again afterwards."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        time.sleep(self.pause_s)
+        if not line:
+            sys.exit(f"{self.process.args}: ended before its last window")
+        return float(line)
+
+    def verdict(self):
+        """What it says of its last result."""
+        self.process.stdin.close()
+        return self.process.stdout.readline().strip() or "it ended without a verdict"
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.terminate()
+        self.process.wait()
 
 
 def python_of(framework):
-    """The first Python that can import the framework: this one, or Debian's."""
-    for python in (sys.executable, "/usr/bin/python3"):
-        test = subprocess.run([python, "-c", f"import numpy, {framework}"], capture_output=True)
+    """The first Python that can import the framework, this one or Debian's; and why not others."""
+    reasons = []
+    for python in dict.fromkeys((sys.executable, "/usr/bin/python3")):
+        test = subprocess.run([python, "-c", f"import numpy, {framework}"], capture_output=True,
+                              text=True)
         if test.returncode == 0:
-            return python
-    return None
+            return python, reasons
+        reasons.append(f"{python}: {(test.stderr.strip().splitlines() or ['no error text'])[-1]}")
+    return None, reasons
 
 
-def run_framework(python, framework, name, threads):
-    environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
-    done = subprocess.run([python, __file__, "--time", framework, name],
-                          capture_output=True, text=True, env=environment, check=True)
-    answer = json.loads(done.stdout)
-    work = WORKLOADS[name][1]
-    return answer["title"], [work / seconds for seconds in answer["windows"]]
+def environment_of(threads):
+    """That of all sides."""
+    environment = {variable: value for variable, value in os.environ.items()
+                   if not variable.startswith(STEERING)}
+    environment["OMP_NUM_THREADS"] = str(threads)
+    return environment
 
 
-def run_tenon(tenon, name, threads):
-    """Best and median rate of the workload; None where the command does not know it."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "figures.json")
-        done = subprocess.run([tenon, "bench", name, "--threads", str(threads), "--json", path],
-                              capture_output=True, text=True)
-        if done.returncode != 0:
-            return None
-        with open(path, encoding="utf-8") as file:
-            row = json.load(file)[0]
-    return row["tenon"], row["tenon_median"]
+def time_sides(commands, environment, rounds):
+    """For each side, by title: the seconds of one run in each window of all rounds. One that does
+    not start has none; it says why itself."""
+    times = {}
+    for _ in range(rounds):
+        with contextlib.ExitStack() as stack:
+            sides = {}
+            for command, pause_s in commands:
+                side = Side(command, environment, pause_s)
+                stack.callback(side.close)
+                if side.first_line:
+                    sides[side.first_line] = side
+            for _ in range(WINDOWS):
+                for title, side in sides.items():
+                    times.setdefault(title, []).append(side.window())
+            for title, side in sides.items():
+                verdict = side.verdict()
+                if verdict != "right":
+                    sys.exit(f"{title}: {verdict}")
+    return times
 
 
 def main():
@@ -215,30 +297,28 @@ def main():
     parser.add_argument("--json")
     options = parser.parse_intermixed_args()
     names = options.names or list(WORKLOADS)
-    pythons = {framework: python_of(framework) for framework in FRAMEWORKS}
-    for framework, python in pythons.items():
-        if python is None:
-            print(f"{framework}: left out, no Python here can import it")
+    environment = environment_of(options.threads)
+    pythons = {}
+    for framework in FRAMEWORKS:
+        python, reasons = python_of(framework)
+        if python is not None:
+            pythons[framework] = python
+        else:
+            print(f"{framework}: left out, no Python here can import it ({'; '.join(reasons)})")
     rows = []
     for name in names:
-        unit = WORKLOADS[name][0]
+        unit, work, _ = WORKLOADS[name]
+        commands = [([options.tenon, "bench", name, "--threads", str(options.threads), "--serve"],
+                     TENON_PAUSE_S)]
+        for framework, python in pythons.items():
+            commands.append(([python, __file__, "--serve", framework, name], PAUSE_S))
         sides = {}
-        for _ in range(options.rounds):
-            tenon = run_tenon(options.tenon, name, options.threads)
-            if tenon is not None:
-                best, median = sides.setdefault("Tenon", ([], []))
-                best.append(tenon[0])
-                median.append(tenon[1])
-            for framework, python in pythons.items():
-                if python is None:
-                    continue
-                title, rates = run_framework(python, framework, name, options.threads)
-                best, median = sides.setdefault(title, ([], []))
-                best.append(max(rates))
-                median.append(statistics.median(rates))
+        for title, seconds in time_sides(commands, environment, options.rounds).items():
+            rates = [work / each for each in seconds]
+            sides[title] = (max(rates), statistics.median(rates))
         row = {"name": name, "unit": unit}
-        row.update({side: max(best) for side, (best, _) in sides.items()})
-        medians = {side: statistics.median(median) for side, (_, median) in sides.items()}
+        row.update({side: best for side, (best, _) in sides.items()})
+        medians = {side: median for side, (_, median) in sides.items()}
         text = ", ".join(f"{side} {row[side]:.1f} ({medians[side]:.1f})" for side in sides)
         others = [row[side] for side in sides if side != "Tenon"]
         if "Tenon" not in sides:
@@ -256,7 +336,7 @@ def main():
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--time"]:
-        time_framework(sys.argv[2], sys.argv[3])
+    if sys.argv[1:2] == ["--serve"]:
+        serve_framework(sys.argv[2], sys.argv[3])
     else:
         main()

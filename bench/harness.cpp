@@ -193,6 +193,21 @@ std::vector<Row> Harness::measure_limits(int64_t size_bytes) const {
   return rows;
 }
 
+std::optional<std::string> Harness::serve(const Workload& workload,
+                                          const std::function<bool()>& has_next,
+                                          const std::function<void(double)>& tell) const {
+  const Case inputs = workload.prepare();
+  Tensor result;
+  Contestant tenon{.name = "tenon", .run = [&] { return run_once(inputs, result); }};
+  tenon.run();
+  tenon.find_runs(options_);
+  while (has_next()) {
+    tenon.run_window();
+    tell(tenon.times_s.back());
+  }
+  return why_wrong_on_poison(inputs, result);
+}
+
 Row Harness::measure(const Workload& workload) {
   Row row{.name = workload.name, .group = workload.group, .unit = workload.unit};
   row.goal = options_.has_goals ? workload.goal : 0;

@@ -4,7 +4,9 @@
 
 #pragma once
 
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +42,11 @@ class Harness {
   /// The machine's limits themselves, over `size_bytes` of memory: rows of the group "limits" whose
   /// only figure is the limit.
   std::vector<Row> measure_limits(int64_t size_bytes) const;
+
+  /// Tenon alone: a window, with what goes before it, whenever `has_next` says so; `tell` gets its
+  /// seconds of one run. Returns what is wrong with the result in the end, if anything.
+  std::optional<std::string> serve(const Workload& workload, const std::function<bool()>& has_next,
+                                   const std::function<void(double)>& tell) const;
 
   /// One row. Errors of Tenon's and wrong results make it a failed one.
   Row measure(const Workload& workload);

@@ -78,6 +78,7 @@ struct BenchOptions {
   bool is_plans = false;
   size_t num_plans = 4;          ///< of each kernel, with is_plans
   bool is_first_result = false;  ///< only compute [1,2,3]+1: what --compile starts
+  bool is_serving = false;       ///< a window of the workload for each line of the input
 };
 /// Measures Tenon beside other libraries and the machine's limits. Defined in bench/.
 int bench_command(const BenchOptions& options);

@@ -163,7 +163,8 @@ void add_bench(CLI::App& app, CommandLine& line) {
   command->add_flag("--launch", bench.is_launch, "Measure a small op again and again");
   command->add_option("--device", bench.device, kDeviceHelp);
   command->add_flag("--first-result", bench.is_first_result)
-      ->group("");  // for --compile's children
+      ->group("");                                            // for --compile's children
+  command->add_flag("--serve", bench.is_serving)->group("");  // for bench/frameworks.py
   command->footer(
       "Figures are the best of 21 windows and, in brackets, their median. Rates: higher is "
       "better.\n"

@@ -124,6 +124,8 @@ TEST(BenchCommand, WrongUsageIsTwo) {
   expect({"--threads", "two"}, "two");
   expect({"--budget", "0"}, "--budget");
   expect({"--budget", "nan"}, "--budget");
+  expect({"--serve"}, "--serve takes one workload");
+  expect({"--serve", "matmul_f32"}, "--serve takes one workload");
   expect({"--compile", "gemv"}, "take no workloads");
   expect({"--frobnicate"}, "--frobnicate");
 }

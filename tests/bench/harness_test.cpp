@@ -178,6 +178,31 @@ TEST(Harness, TheRateOfAGroupTellsWhatNeedNotBeTried) {
   EXPECT_THAT(harness.measure(larger).note, HasSubstr("was tried"));
 }
 
+TEST(Harness, ServesWindowsWhenItIsToldTo) {
+  Workload workload = workload_named("matmul_f32_33");
+  const Harness harness(kFast, {});
+  std::vector<double> told;
+  int asked = 0;
+  const auto has_next = [&] {
+    EXPECT_EQ(told.size(), static_cast<size_t>(asked));  // each is answered before the next
+    return ++asked <= 3;
+  };
+  const auto tell = [&](double time_s) { told.push_back(time_s); };
+  EXPECT_EQ(harness.serve(workload, has_next, tell).value_or("right"), "right");
+  ASSERT_EQ(told.size(), 3U);
+  EXPECT_GT(*std::ranges::min_element(told), 0);
+  workload.prepare = [prepare = workload.prepare] {
+    Case inputs = prepare();
+    inputs.build = [build = inputs.build] { return build() + 1.0F; };
+    return inputs;
+  };
+  EXPECT_THAT(harness
+                  .serve(
+                      workload, [] { return false; }, tell)
+                  .value_or("right"),
+              HasSubstr("expected"));
+}
+
 TEST(Harness, ErrorsMakeAFailedRow) {
   Workload workload = workload_named("gemv_128");
   workload.prepare = []() -> Case { throw Error(ErrorCode::kUnsupported, "no such luck\nwhile"); };
