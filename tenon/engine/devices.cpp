@@ -30,7 +30,7 @@ struct DeviceTable {
   std::map<std::string, EngineDevice*> by_name;  // canonical names and others once used
   std::atomic<int64_t> forks = 0;
   std::atomic<int64_t> forks_at_first_open = -1;
-  std::string default_setting;       // value of DEV that default_device is for
+  std::string default_setting;       // of DEV, and TENON_TARGET, that default_device is for
   Device* default_device = nullptr;  // null: not opened yet
 };
 
@@ -93,6 +93,12 @@ std::string canonical_name(const BackendDescriptor& backend, int index,
   return name;
 }
 
+/// A name and what TENON_TARGET says now: another setting is another device.
+std::string with_shrinking(std::string name) {
+  const std::string setting = setting_string(Setting::kTarget);
+  return setting.empty() ? name : concat(name, " (", setting, ")");
+}
+
 EngineDevice* find_opened(const std::string& name) {
   const std::lock_guard lock(table().mutex);
   const auto found = table().by_name.find(name);
@@ -116,7 +122,8 @@ EngineDevice& open_spec(std::string_view text, const DeviceSpec& spec) {
     return with_context(body, "opening device '", text, "'");
   };
   Target target = in_context([&] { return renderer.make_target(spec.arch); });
-  const std::string name = canonical_name(backend, spec.index, renderer, target);
+  const std::string name = with_shrinking(canonical_name(backend, spec.index, renderer, target));
+  target = in_context([&] { return shrink_target(target, setting_string(Setting::kTarget)); });
   if (EngineDevice* const opened = find_opened(name)) return *opened;
   std::unique_ptr<DeviceDriver> driver =
       in_context([&] { return backend.open(spec.index, target); });
@@ -192,7 +199,7 @@ void check_not_forked() {
 
 Device& Device::get(std::string_view name) {
   check_not_forked();
-  const std::string key(name);
+  const std::string key = with_shrinking(std::string(name));
   if (EngineDevice* const opened = find_opened(key)) return *opened;
   EngineDevice& device = open_spec(name, parse_device_spec(name, known_names()));
   watch_forks();
@@ -206,9 +213,10 @@ Device& Device::get_default() {
   if (thread_default() != nullptr) return *thread_default();
   check_not_forked();
   const std::string setting = setting_string(Setting::kDevice);
+  const std::string key = with_shrinking(setting);
   {
     const std::lock_guard lock(table().mutex);
-    if (table().default_device != nullptr && table().default_setting == setting) {
+    if (table().default_device != nullptr && table().default_setting == key) {
       return *table().default_device;
     }
   }
@@ -217,7 +225,7 @@ Device& Device::get_default() {
   const std::string_view first = std::string_view(setting).substr(0, setting.find(';'));
   Device& device = get(setting.empty() ? built_in_default() : trim(first));
   const std::lock_guard lock(table().mutex);
-  table().default_setting = setting;
+  table().default_setting = key;
   table().default_device = &device;
   return device;
 }

@@ -148,6 +148,24 @@ void prepare_programs(const Schedule& schedule, Prepared& prepared, RealizeStats
   }
 }
 
+// What every device of the graph binds; 0: no limit. Which device runs a kernel shows only when the
+// kernels are known (place_buffers).
+int fewest_arguments(const GraphForm& form, const Device& default_device) {
+  int fewest = default_device.target().max_arguments;
+  const auto add = [&](const Device& device) {
+    const int most = device.target().max_arguments;
+    if (most != 0 && (fewest == 0 || most < fewest)) fewest = most;
+  };
+  for (size_t i = 0; i < form.nodes.size(); ++i) {
+    if (form.devices[i] != nullptr) {
+      add(*form.devices[i]);
+    } else if (form.nodes[i].op() == Op::kCopy) {
+      add(Device::by_number(form.nodes[i].attr(0)));
+    }
+  }
+  return fewest;
+}
+
 }  // namespace
 
 std::shared_ptr<const Prepared> make_prepared(const GraphForm& form, std::span<const Node> outputs,
@@ -158,7 +176,7 @@ std::shared_ptr<const Prepared> make_prepared(const GraphForm& form, std::span<c
   {
     const ScopedTimer timer(stats.schedule_ns);
     ScheduleOptions options = schedule_options(default_device.target());
-    options.max_arguments = 0;  // of the device that each kernel runs on: place_buffers
+    options.max_arguments = fewest_arguments(form, default_device);
     options.is_known = [&](const Node& node) {
       const auto found = numbers.find(node.id());
       return found != numbers.end() && form.devices[static_cast<size_t>(found->second)] != nullptr;

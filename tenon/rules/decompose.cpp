@@ -53,6 +53,7 @@ Node decompose_float_op(Op op, const Expr& x, const Target& target) {
   if (op == Op::kFloor) return steps::floor(x, target).node;
   if (op == Op::kCeil) return steps::ceil(x, target).node;
   if (op == Op::kRound) return steps::round_even(x).node;
+  if (op == Op::kSqrt && !target.is_native(op)) return steps::sqrt(x).node;
   return {};
 }
 
@@ -69,7 +70,11 @@ double bounded_ulp(Op op) {
 std::optional<std::string> why_not_decomposable(Op op, DType dtype, const Target& target) {
   const bool is_native = target.is_native(op) && target.can_compute(dtype);
   if (is_native || !is_float(dtype)) return std::nullopt;
-  if (op == Op::kSqrt) return missing(op, dtype, "the target has no square root");
+  if (op == Op::kSqrt) {
+    const DType word = unsigned_of_same_width(dtype);
+    if (target.can_compute(word)) return std::nullopt;
+    return missing(op, dtype, concat("needs a square root, or ", dtype_long_name(word)));
+  }
   if (op == Op::kFma) {
     if (dtype == DType::kF64) return missing(op, dtype, "the target has no fused multiply-add");
     if (dtype != DType::kF32) return missing(op, dtype, "only float32 is decomposed");

@@ -1,5 +1,5 @@
-// Float decompositions of the exact class: sign, tests, rounding to integers, fma. Bit-exact for
-// all inputs, -0, denormals, infinities and NaN included. SPDX-License-Identifier: MIT
+// Float decompositions of the exact class: sign, tests, rounding to integers, sqrt, fma. Bit-exact
+// for all inputs, -0, denormals, infinities and NaN included. SPDX-License-Identifier: MIT
 
 #include "tenon/rules/decompose_steps.h"
 
@@ -77,6 +77,54 @@ Expr ceil(const Expr& x, const Target& target) {
   // Rounded up from (-1, 0) gives -0: `whole` keeps the sign there, as whole < x adds 1 only to
   // whole = -0 or +0 when x > 0.
   return where(whole < x, whole + number(x.dtype(), 1), whole);
+}
+
+namespace {
+
+// floor(sqrt(value * 2^(mantissa_bits + 2))) of an integer below 2^(mantissa_bits + 2), bit by bit:
+// each is kept if the square of what is there so far, with it, still fits (restoring square root).
+Expr root_bits(const Expr& value, int mantissa_bits) {
+  const DType dtype = value.dtype();
+  Expr rest = value + value;
+  Expr twice_root = integer(dtype, 0);
+  for (int bit = mantissa_bits + 1; bit >= 0; --bit) {
+    const Expr step = integer(dtype, int64_t{1} << bit);
+    const Expr tried = twice_root + step;
+    const Expr is_too_large = rest < tried;
+    twice_root = where(is_too_large, twice_root, tried + step);
+    rest = where(is_too_large, rest, rest - tried);
+    rest = rest + rest;
+  }
+  return twice_root >> integer(dtype, 1);
+}
+
+}  // namespace
+
+Expr sqrt(const Expr& x) {
+  const FloatFormat format = float_format(x.dtype());
+  const int width = format.mantissa_bits;
+  const DType word = unsigned_of_same_width(x.dtype());
+  const auto whole = [&](int64_t value) { return integer(word, value); };
+  // Denormals times an even power of two are normal.
+  const int half_scale = width / 2 + 1;
+  const Expr smallest_normal = pattern(x.dtype(), uint64_t{1} << width);
+  const Expr is_denormal = x < smallest_normal;
+  const Expr scale = number(x.dtype(), static_cast<double>(uint64_t{1} << (2 * half_scale)));
+  const Expr bits = bits_of(where(is_denormal, x * scale, x));
+  const Expr exponent = bits >> whole(width);
+  const Expr mantissa = (bits & whole((int64_t{1} << width) - 1)) | whole(int64_t{1} << width);
+  // The bias is odd: where the field is even the exponent is odd, and one power of it goes into the
+  // mantissa.
+  const Expr shifted = mantissa << ((exponent & whole(1)) ^ whole(1));
+  const Expr root_exponent = (exponent + whole(format.bias)) >> whole(1);
+  const Expr scaled_exponent = root_exponent - where(is_denormal, whole(half_scale), whole(0));
+  // One bit more than the result has: no root lies half-way between two results, so it decides.
+  const Expr rounded = (root_bits(shifted, width) + whole(1)) >> whole(1);
+  const Expr root = ((scaled_exponent - whole(1)) << whole(width)) + rounded;
+  const Expr zero = number(x.dtype(), 0);
+  const Expr is_usual = (zero < x) & (x < pattern(x.dtype(), infinity_bits(x.dtype())));
+  const Expr nan = pattern(x.dtype(), quiet_nan_bits(x.dtype()));
+  return where(is_usual, bitcast(root, x.dtype()), where(x < zero, nan, x));
 }
 
 // The product of two f32 is exact in f64. The sum is rounded to odd in f64 (S. Boldo, G. Melquiond,

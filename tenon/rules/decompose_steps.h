@@ -24,6 +24,8 @@ Expr trunc(const Expr& x, const Target& target);
 Expr floor(const Expr& x, const Target& target);
 Expr ceil(const Expr& x, const Target& target);
 Expr round_even(const Expr& x);
+/// Correctly rounded; by unsigned integers of the same width.
+Expr sqrt(const Expr& x);
 /// a * b + c of f32 in f64, rounded to odd, so that one more rounding (to f32 or narrower) is the
 /// only one.
 Expr fma_to_odd(const Expr& a, const Expr& b, const Expr& c);

@@ -20,7 +20,10 @@ namespace tenon {
 /// Looked up only, never iterated.
 class StoreChoice {
  public:
-  void add(const Node& node, std::string reason) { reasons_.emplace(node.id(), std::move(reason)); }
+  /// With a reason already: the new one.
+  void add(const Node& node, std::string reason) {
+    reasons_.insert_or_assign(node.id(), std::move(reason));
+  }
   bool has(const Node& node) const { return reasons_.contains(node.id()); }
   const std::string& reason(const Node& node) const { return reasons_.at(node.id()); }
   void add_tmp(const Node& node) { tmps_.insert(node.id()); }

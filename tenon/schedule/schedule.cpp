@@ -11,6 +11,7 @@
 #include "tenon/rules/fold.h"
 #include "tenon/schedule/choose_stores.h"
 #include "tenon/schedule/lower_movement.h"
+#include "tenon/schedule/split_arguments.h"
 #include "tenon/schedule/split_reductions.h"
 
 namespace tenon {
@@ -72,8 +73,7 @@ class Scheduler {
     std::vector<Node> results(outputs.begin(), outputs.end());
     std::vector<Node> order = order_to_given(results, is_given);
     if (setting_bool(Setting::kVerifyIr)) check_nodes(order);
-    StoreChoice stored = choose_stores(order, results, is_given, options_.max_local_bytes,
-                                       options_.block_rows, options_.units);
+    StoreChoice stored = choose(order, results, is_given);
     const SplitReductions split = split_reductions(order, is_given, stored, options_.threads);
     if (!split.changed.empty()) {
       for (const Node& node : order) {
@@ -86,9 +86,9 @@ class Scheduler {
       }
       order = order_to_given(results, is_given);
       if (setting_bool(Setting::kVerifyIr)) check_nodes(order);
-      stored = choose_stores(order, results, is_given, options_.max_local_bytes,
-                             options_.block_rows, options_.units);
+      stored = choose(order, results, is_given);
     }
+    fit_arguments(order, results, is_given, stored);
     const std::function<bool(const Node&)> is_stored = [&](const Node& node) {
       return is_given(node) || stored.has(node);
     };
@@ -113,6 +113,28 @@ class Scheduler {
   }
 
  private:
+  StoreChoice choose(std::span<const Node> order, std::span<const Node> to_store,
+                     const std::function<bool(const Node&)>& is_given) const {
+    return choose_stores(order, to_store, is_given, options_.max_local_bytes, options_.block_rows,
+                         options_.units);
+  }
+
+  // Stores more until each kernel binds what the device can, or nothing helps.
+  void fit_arguments(std::span<const Node> order, std::span<const Node> results,
+                     const std::function<bool(const Node&)>& is_given, StoreChoice& stored) const {
+    if (options_.max_arguments == 0) return;
+    std::vector<Node> to_store(results.begin(), results.end());
+    while (true) {
+      const std::vector<Node> more =
+          values_to_store(order, is_given, stored, options_.max_arguments);
+      if (more.empty()) return;
+      to_store.insert(to_store.end(), more.begin(), more.end());
+      stored = choose(order, to_store, is_given);
+      for (size_t i = results.size(); i < to_store.size(); ++i)
+        stored.add(to_store[i], concat("a kernel binds ", options_.max_arguments, " buffers"));
+    }
+  }
+
   ScheduledBuffer& add_buffer(const Node& node, std::string reason) {
     number_.emplace(node.id(), static_cast<int>(result_.buffers.size()));
     const auto written = written_.find(node.id());

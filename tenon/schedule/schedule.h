@@ -47,7 +47,7 @@ struct ScheduleOptions {
   /// True for nodes whose value is in memory already (they become given buffers). Buffer nodes are
   /// always given.
   std::function<bool(const Node&)> is_known;
-  /// Most buffers that one kernel may bind; 0: no limit.
+  /// Most buffers that one kernel may bind (kernels are cut); 0: no limit.
   int max_arguments = 0;
   /// Group memory of a kernel (Target::max_local_bytes): bounds the intermediates that it keeps.
   int64_t max_local_bytes = 1 << 18;
@@ -63,8 +63,9 @@ struct ScheduleOptions {
 ScheduleOptions schedule_options(const Target& target);
 
 /// Orders the kernels that compute `outputs`. Every call's inputs are given or written by an
-/// earlier call. Zero-size values get a buffer and no call. Throws kInternal, where TENON_VERIFY_IR
-/// is on, if a node that it has to look at is not sound (verify_graph).
+/// earlier call. Zero-size values get a buffer and no call. Throws kUnsupported for an operation
+/// with more operands than a kernel may bind, kInternal, where TENON_VERIFY_IR is on, if a node
+/// that it has to look at is not sound (verify_graph).
 Schedule schedule_graph(std::span<const Node> outputs, const ScheduleOptions& options);
 
 }  // namespace tenon

@@ -1,9 +1,11 @@
-// Queries on a Target, and its text form: `name=value` fields, one space apart, in one fixed order.
+// Queries on a Target, and its text form: `name=value` fields, one space apart, in the order of
+// target_fields.def.
 // SPDX-License-Identifier: MIT
 
 #include "tenon/types/target.h"
 
 #include <algorithm>
+#include <concepts>
 #include <limits>
 
 #include "tenon/base/error.h"
@@ -28,58 +30,10 @@ bool are_sorted_words(const std::vector<std::string>& words) {
   return is_sorted && std::all_of(words.begin(), words.end(), is_word);
 }
 
-std::string cast_text(const NativeCast& cast) {
-  return concat(dtype_name(cast.from), ">", dtype_name(cast.to));
-}
-
 template <typename... Parts>
 [[noreturn]] void refuse(const Parts&... parts) {
   fail(ErrorCode::kInvalidArgument, "target: ", parts...);
 }
-
-// Takes the fields of a text one by one, in order.
-class Fields {
- public:
-  explicit Fields(std::string_view text) : fields_(split(text, ' ')) {}
-
-  std::string_view next(std::string_view name) {
-    const std::string_view field = next_ < fields_.size() ? fields_[next_] : std::string_view();
-    ++next_;
-    if (field.size() <= name.size() || !field.starts_with(name) || field[name.size()] != '=') {
-      refuse("wanted the field ", name, "=..., found ", quoted(field));
-    }
-    return field.substr(name.size() + 1);
-  }
-  std::vector<std::string_view> next_list(std::string_view name) {
-    const std::string_view value = next(name);
-    return value.empty() ? std::vector<std::string_view>() : split(value, ',');
-  }
-  template <typename T>
-  T next_number(std::string_view name) {
-    const std::string_view value = next(name);
-    const std::optional<int64_t> number = parse_int(value);
-    if (!number || *number < 0 || *number > int64_t{std::numeric_limits<T>::max()} ||
-        value != concat(*number)) {
-      refuse(name, "=", value, " is not a number in range");
-    }
-    return static_cast<T>(*number);
-  }
-  // Which of two words stands there.
-  bool next_is(std::string_view name, std::string_view yes, std::string_view no) {
-    const std::string_view value = next(name);
-    if (value != yes && value != no) {
-      refuse(name, "=", value, " is neither ", yes, " nor ", no);
-    }
-    return value == yes;
-  }
-  void finish() const {
-    if (next_ != fields_.size()) refuse("nothing may follow, found ", quoted(fields_[next_]));
-  }
-
- private:
-  std::vector<std::string_view> fields_;
-  size_t next_ = 0;
-};
 
 DType parse_dtype(std::string_view name) {
   const std::optional<DType> dtype = find_dtype(name);
@@ -119,6 +73,147 @@ CacheLevel parse_cache(std::string_view text) {
   return cache;
 }
 
+// --- the text of a field, by its type -----------------------------------------------------------
+
+std::string value_text(const std::string& word) {
+  TENON_ASSERT(is_word(word), "target: the arch ", quoted(word), " is not a word");
+  return word;
+}
+std::string value_text(const std::vector<std::string>& words) {
+  TENON_ASSERT(are_sorted_words(words),
+               "target: features are not sorted words: ", join(words, ","));
+  return join(words, ",");
+}
+std::string value_text(const DTypeSet& set) {
+  std::vector<std::string_view> names;
+  DTypeSet named;
+  for (const DType dtype : storage_dtypes()) {
+    if (!set.has(dtype)) continue;
+    names.push_back(dtype_name(dtype));
+    named.add(dtype);
+  }
+  TENON_ASSERT(named == set, "target: the set ", set.bits, " holds more than stored dtypes");
+  return join(names, ",");
+}
+std::string value_text(bool flag) {
+  return flag ? "yes" : "no";
+}
+template <std::integral T>
+std::string value_text(T number) {
+  return concat(number);
+}
+std::string item_text(const NativeCast& cast) {
+  return concat(dtype_name(cast.from), ">", dtype_name(cast.to));
+}
+std::string item_text(Op op) {
+  return std::string(op_name(op));
+}
+std::string item_text(const MatrixUnit& unit) {
+  return to_text(unit);
+}
+std::string item_text(const CacheLevel& cache) {
+  return cache_text(cache);
+}
+template <typename T>
+std::string value_text(const std::vector<T>& items) {
+  std::vector<std::string> texts;
+  for (const T& item : items)
+    texts.push_back(item_text(item));
+  return join(texts, ",");
+}
+
+// --- and back: takes exactly what value_text gives ----------------------------------------------
+
+std::vector<std::string_view> items_of(std::string_view text) {
+  return text.empty() ? std::vector<std::string_view>() : split(text, ',');
+}
+
+void parse_value(std::string_view name, std::string_view text, std::string& word) {
+  if (!is_word(text)) refuse("the ", name, " ", quoted(text), " is not a word");
+  word = text;
+}
+void parse_value(std::string_view name, std::string_view text, std::vector<std::string>& words) {
+  for (const std::string_view word : items_of(text))
+    words.emplace_back(word);
+  if (!are_sorted_words(words)) refuse("the ", name, " are not sorted words, each once");
+}
+void parse_value(std::string_view name, std::string_view text, DTypeSet& set) {
+  for (const std::string_view item : items_of(text)) {
+    const DType dtype = parse_dtype(item);
+    // Numbers ascend, so that each set has one text.
+    if (set.bits >> static_cast<int>(dtype) != 0) {
+      refuse("the dtypes of ", name, " are not in order at ", quoted(item));
+    }
+    set.add(dtype);
+  }
+}
+void parse_value(std::string_view name, std::string_view text, bool& flag) {
+  if (text != "yes" && text != "no") refuse(name, "=", text, " is neither yes nor no");
+  flag = text == "yes";
+}
+template <std::integral T>
+void parse_value(std::string_view name, std::string_view text, T& number) {
+  const std::optional<int64_t> value = parse_int(text);
+  if (!value || *value < 0 || *value > int64_t{std::numeric_limits<T>::max()} ||
+      text != concat(*value)) {
+    refuse(name, "=", text, " is not a number in range");
+  }
+  number = static_cast<T>(*value);
+}
+NativeCast parse_item(std::string_view text, const NativeCast&) {
+  return parse_cast(text);
+}
+Op parse_item(std::string_view text, Op) {
+  const std::optional<Op> op = find_op(text, kLinearLevel);
+  if (!op) refuse("no linear op is called ", quoted(text));
+  return *op;
+}
+MatrixUnit parse_item(std::string_view text, const MatrixUnit&) {
+  return parse_matrix_unit(text);
+}
+CacheLevel parse_item(std::string_view text, const CacheLevel&) {
+  return parse_cache(text);
+}
+template <typename T>
+void parse_value(std::string_view, std::string_view text, std::vector<T>& items) {
+  for (const std::string_view item : items_of(text))
+    items.push_back(parse_item(item, T()));
+}
+
+// --- what another value claims beyond one; empty: nothing ---------------------------------------
+
+bool is_within(const std::string& now, const std::string& before) {
+  return now == before;
+}
+bool is_within(const DTypeSet& now, const DTypeSet& before) {
+  return (now.bits & ~before.bits) == 0;
+}
+bool is_within(bool now, bool before) {
+  return before || !now;
+}
+template <std::integral T>
+bool is_within(T now, T before) {
+  return now <= before && (now > 0 || before == 0);
+}
+bool is_within(const std::vector<CacheLevel>& now, const std::vector<CacheLevel>& before) {
+  const auto is_smaller = [](const CacheLevel& a, const CacheLevel& b) {
+    return a.bytes <= b.bytes && a.ways <= b.ways && a.threads >= b.threads && a.speed <= b.speed;
+  };
+  return now.size() <= before.size() &&
+         std::equal(now.begin(), now.end(), before.begin(), is_smaller);
+}
+// Numbers of which a device may have none; elsewhere 0 means no limit, or nothing at all.
+bool is_none(std::string_view name, std::string_view value) {
+  const auto names = {"max_vector_bytes", "max_local_bytes", "tile_registers"};
+  return value == "0" && std::find(names.begin(), names.end(), name) != names.end();
+}
+template <typename T>
+bool is_within(const std::vector<T>& now, const std::vector<T>& before) {
+  return std::all_of(now.begin(), now.end(), [&](const T& item) {
+    return std::find(before.begin(), before.end(), item) != before.end();
+  });
+}
+
 }  // namespace
 
 bool Target::is_native(Op op) const {
@@ -138,93 +233,69 @@ bool Target::has_cast(DType from, DType to) const {
          extra_casts.end();
 }
 
+std::vector<std::string_view> target_fields() {
+  return {
+#define TENON_TARGET_FIELD(member, name, meaning, decides) #name,
+#include "tenon/types/target_fields.def"
+#undef TENON_TARGET_FIELD
+  };
+}
+
 std::string to_text(const Target& target) {
-  TENON_ASSERT(is_word(target.arch), "target: the arch ", quoted(target.arch), " is not a word");
-  TENON_ASSERT(are_sorted_words(target.features),
-               "target: features are not sorted words: ", join(target.features, ","));
-  std::vector<std::string_view> dtypes;
-  DTypeSet named;
-  for (const DType dtype : storage_dtypes()) {
-    if (!target.arithmetic.has(dtype)) continue;
-    dtypes.push_back(dtype_name(dtype));
-    named.add(dtype);
-  }
-  TENON_ASSERT(named == target.arithmetic, "target: the arithmetic set ", target.arithmetic.bits,
-               " holds more than stored dtypes");
-  std::vector<std::string> casts;
-  for (const NativeCast& cast : target.extra_casts)
-    casts.push_back(cast_text(cast));
-  std::vector<std::string_view> ops;
-  for (const Op op : target.native_ops)
-    ops.push_back(op_name(op));
-  std::vector<std::string> units;
-  for (const MatrixUnit& unit : target.units)
-    units.push_back(to_text(unit));
-  std::vector<std::string> caches;
-  for (const CacheLevel& cache : target.caches)
-    caches.push_back(cache_text(cache));
-  return concat(
-      "arch=", target.arch, " features=", join(target.features, ","),
-      " arithmetic=", join(dtypes, ","), " casts=", join(casts, ","), " native=", join(ops, ","),
-      " mulacc=", target.fuses_mulacc ? "fused" : "split", " units=", join(units, ","),
-      " vector=", target.max_vector_bytes, " local=", target.max_local_bytes,
-      " lanes=", target.max_lanes, " arguments=", target.max_arguments,
-      " index=", target.has_i64_index ? "i64" : "i32", " registers=", target.vector_registers,
-      " pointers=", target.scalar_registers, " rate=", target.mulacc_rate,
-      " chains=", target.mulacc_chains, " tiles=", target.tiles.registers,
-      " tile_rate=", target.tiles.rate, " tile_chains=", target.tiles.chains,
-      " caches=", join(caches, ","), " line=", target.line_bytes, " memory=", target.memory_speed,
-      " fork=", target.fork_ns, " bypass=", target.bypass_bytes, " threads=", target.threads);
+  std::vector<std::string> fields;
+#define TENON_TARGET_FIELD(member, name, meaning, decides) \
+  fields.push_back(concat(#name "=", value_text(target.member)));
+#include "tenon/types/target_fields.def"
+#undef TENON_TARGET_FIELD
+  return join(fields, " ");
 }
 
 Target parse_target(std::string_view text) {
   if (text.size() > kMaxTextBytes) refuse("the text has ", text.size(), " bytes");
-  Fields fields(text);
-  Target target;
-  target.arch = fields.next("arch");
-  if (!is_word(target.arch)) refuse("the arch ", quoted(target.arch), " is not a word");
-  for (const std::string_view feature : fields.next_list("features"))
-    target.features.emplace_back(feature);
-  if (!are_sorted_words(target.features)) refuse("the features are not sorted words, each once");
-  for (const std::string_view name : fields.next_list("arithmetic")) {
-    const DType dtype = parse_dtype(name);
-    // Numbers ascend, so that each set has one text.
-    if (target.arithmetic.bits >> static_cast<int>(dtype) != 0) {
-      refuse("the arithmetic dtypes are not in order at ", quoted(name));
+  const std::vector<std::string_view> fields = split(text, ' ');
+  size_t number = 0;
+  const auto value_of = [&](std::string_view name) {
+    const std::string_view field = number < fields.size() ? fields[number] : std::string_view();
+    ++number;
+    if (field.size() <= name.size() || !field.starts_with(name) || field[name.size()] != '=') {
+      refuse("wanted the field ", name, "=..., found ", quoted(field));
     }
-    target.arithmetic.add(dtype);
-  }
-  for (const std::string_view cast : fields.next_list("casts"))
-    target.extra_casts.push_back(parse_cast(cast));
-  for (const std::string_view name : fields.next_list("native")) {
-    const std::optional<Op> op = find_op(name, kLinearLevel);
-    if (!op) refuse("no linear op is called ", quoted(name));
-    target.native_ops.push_back(*op);
-  }
-  target.fuses_mulacc = fields.next_is("mulacc", "fused", "split");
-  for (const std::string_view unit : fields.next_list("units"))
-    target.units.push_back(parse_matrix_unit(unit));
-  target.max_vector_bytes = fields.next_number<int>("vector");
-  target.max_local_bytes = fields.next_number<int64_t>("local");
-  target.max_lanes = fields.next_number<int64_t>("lanes");
-  target.max_arguments = fields.next_number<int>("arguments");
-  target.has_i64_index = fields.next_is("index", "i64", "i32");
-  target.vector_registers = fields.next_number<int>("registers");
-  target.scalar_registers = fields.next_number<int>("pointers");
-  target.mulacc_rate = fields.next_number<int>("rate");
-  target.mulacc_chains = fields.next_number<int>("chains");
-  target.tiles.registers = fields.next_number<int>("tiles");
-  target.tiles.rate = fields.next_number<int>("tile_rate");
-  target.tiles.chains = fields.next_number<int>("tile_chains");
-  for (const std::string_view cache : fields.next_list("caches"))
-    target.caches.push_back(parse_cache(cache));
-  target.line_bytes = fields.next_number<int>("line");
-  target.memory_speed = fields.next_number<int>("memory");
-  target.fork_ns = fields.next_number<int>("fork");
-  target.bypass_bytes = fields.next_number<int64_t>("bypass");
-  target.threads = fields.next_number<int>("threads");
-  fields.finish();
+    return field.substr(name.size() + 1);
+  };
+  Target target;
+#define TENON_TARGET_FIELD(member, name, meaning, decides) \
+  parse_value(#name, value_of(#name), target.member = {});
+#include "tenon/types/target_fields.def"
+#undef TENON_TARGET_FIELD
+  if (number != fields.size()) refuse("nothing may follow, found ", quoted(fields[number]));
   return target;
+}
+
+Target shrink_target(const Target& target, std::string_view text) {
+  Target smaller = target;
+  for (const std::string_view field : items_of(text)) {
+    const size_t equals = field.find('=');
+    const std::string_view wanted = trim(field.substr(0, equals));
+    if (equals == std::string_view::npos) refuse(quoted(field), " is not written name=value");
+    // Lists have their commas as '+' here.
+    std::string value(trim(field.substr(equals + 1)));
+    std::replace(value.begin(), value.end(), '+', ',');
+    bool is_known = false;
+#define TENON_TARGET_FIELD(member, name, meaning, decides)                     \
+  if (wanted == #name) {                                                       \
+    is_known = true;                                                           \
+    parse_value(#name, value, smaller.member = {});                            \
+    if (!is_within(smaller.member, target.member) && !is_none(#name, value)) { \
+      refuse(#name "=", value, " is more than ", value_text(target.member),    \
+             "; it may only shrink");                                          \
+    }                                                                          \
+  }
+#include "tenon/types/target_fields.def"
+#undef TENON_TARGET_FIELD
+    if (!is_known)
+      refuse("no field is called ", quoted(wanted), "; known: ", join(target_fields(), ", "));
+  }
+  return smaller;
 }
 
 }  // namespace tenon

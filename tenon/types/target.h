@@ -92,4 +92,12 @@ std::string to_text(const Target& target);
 /// The inverse: takes exactly what to_text writes. Throws kInvalidArgument that names the field.
 Target parse_target(std::string_view text);
 
+/// Names of all fields, as in the text.
+std::vector<std::string_view> target_fields();
+
+/// The target with the fields that `text` names, "max_arguments=4,native_ops=sqrt+fma": numbers no
+/// larger, lists without some of their items. Throws kInvalidArgument for what is no field, no
+/// value, or more than there is.
+Target shrink_target(const Target& target, std::string_view text);
+
 }  // namespace tenon

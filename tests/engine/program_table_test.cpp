@@ -162,7 +162,7 @@ TEST_F(Programs, WithoutMoreThreadsOneCompilesAll) {
   pthread_attr_destroy(&before);
 }
 
-/// The limit of a device holds for its own kernels, whichever comes first.
+/// Kernels are cut for the device that binds least, whichever comes first.
 TEST_F(Programs, EachDeviceBindsAsManyBuffersAsItCan) {
   EngineDevice& large = engine_device(Device::get("CPU"));
   Target target = large.target();
@@ -175,13 +175,21 @@ TEST_F(Programs, EachDeviceBindsAsManyBuffersAsItCan) {
       sum = tensor_binary(Op::kAdd, sum, buffer_of<int32_t>({10 * i, 20 * i}, {2}, device));
     return sum;
   };
-  const Node right[] = {sum_of(small, 2), sum_of(large, 3), sum_of(small, 1)};
-  realize(right);
-  EXPECT_EQ(values_of<int32_t>(right[0]), (std::vector<int32_t>{11, 22}));
-  EXPECT_EQ(values_of<int32_t>(right[1]), (std::vector<int32_t>{31, 62}));
-  const Node wrong[] = {sum_of(large, 3), sum_of(small, 3)};
-  EXPECT_ERROR(realize(wrong), ErrorCode::kUnsupported, "needs 4 buffers",
-               "the device 'small' binds at most 3");
+  const Node sums[] = {sum_of(small, 2), sum_of(large, 4), sum_of(small, 5)};
+  RealizeStats stats;
+  realize(sums, nullptr, &stats);
+  EXPECT_EQ(stats.kernels, 1 + 3 + 4);
+  EXPECT_EQ(values_of<int32_t>(sums[0]), (std::vector<int32_t>{11, 22}));
+  EXPECT_EQ(values_of<int32_t>(sums[1]), (std::vector<int32_t>{61, 122}));
+  EXPECT_EQ(values_of<int32_t>(sums[2]), (std::vector<int32_t>{101, 202}));
+  const Node alone = sum_of(large, 5);
+  realize(std::span(&alone, 1), nullptr, &stats);
+  EXPECT_EQ(stats.kernels, 1 + 3 + 4 + 1);
+  const Node x = buffer_of<int32_t>({1, 2}, {2}, small);
+  const Node y = buffer_of<int32_t>({3, 4}, {2}, small);
+  const Node condition = tensor_binary(Op::kLt, x, buffer_of<int32_t>({5, 6}, {2}, small));
+  const Node too_many[] = {tensor_where(condition, x, y)};
+  EXPECT_ERROR(realize(too_many), ErrorCode::kUnsupported, "needs 4 buffers");
 }
 
 }  // namespace

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "tenon/base/text.h"
 #include "tests/support/expect_error.h"
 
 namespace tenon {
@@ -57,14 +60,16 @@ Target example() {
 
 constexpr std::string_view kExampleText =
     "arch=x86_64 features=avx2,avx512f,fma arithmetic=i1,i32,i64,f32,f64 "
-    "casts=f16>f32,f32>f16 native=sqrt,fma mulacc=fused "
+    "extra_casts=f16>f32,f32>f16 native_ops=sqrt,fma fuses_mulacc=yes "
     "units=bf16*bf16>f32:1x16x2/2:vectors:odd_first:flush:ready,"
     "u8*i8>i32:16x16x64/4:tiles:exact:keep:setup "
-    "vector=64 local=1099511627776 lanes=1 arguments=128 index=i64 registers=32 pointers=16 "
-    "rate=3600 chains=8 tiles=8 tile_rate=210 tile_chains=4 caches=32768:8:1:210,1048576:8:2:115 "
-    "line=64 memory=20 "
-    "fork=1000 "
-    "bypass=33554432 threads=2";
+    "max_vector_bytes=64 max_local_bytes=1099511627776 max_lanes=1 max_arguments=128 "
+    "has_i64_index=yes vector_registers=32 scalar_registers=16 "
+    "mulacc_rate=3600 mulacc_chains=8 tile_registers=8 tile_rate=210 tile_chains=4 "
+    "caches=32768:8:1:210,1048576:8:2:115 "
+    "line_bytes=64 memory_speed=20 "
+    "fork_ns=1000 "
+    "bypass_bytes=33554432 threads=2";
 
 TEST(Target, TextIsStableAndReadsBack) {
   EXPECT_EQ(to_text(example()), kExampleText);
@@ -155,7 +160,8 @@ TEST(Target, TextIsReadStrictly) {
   EXPECT_ERROR(parse_target(with("i1,i32", "idx,i32")), kInvalid, "idx");
   EXPECT_ERROR(parse_target(with("f16>f32", "f16")), kInvalid, "from>to");
   EXPECT_ERROR(parse_target(with("sqrt", "sqqrt")), kInvalid, "sqqrt");
-  EXPECT_ERROR(parse_target(with("fused", "maybe")), kInvalid, "maybe", "split");
+  EXPECT_ERROR(parse_target(with("fuses_mulacc=yes", "fuses_mulacc=maybe")), kInvalid, "maybe",
+               "neither");
   EXPECT_ERROR(parse_target(with("bf16*bf16", "bf16*bf17")), kInvalid, "bf17");
   EXPECT_ERROR(parse_target(with("bf16*bf16>", "bf16*bf16:")), kInvalid, "'>'");
   EXPECT_ERROR(parse_target(with("1x16x2/2", "1x16x3/2")), kInvalid, "divide");
@@ -165,12 +171,16 @@ TEST(Target, TextIsReadStrictly) {
   EXPECT_ERROR(parse_target(with("odd_first", "odd")), kInvalid, "odd_first");
   EXPECT_ERROR(parse_target(with("flush", "maybe")), kInvalid, "keep");
   EXPECT_ERROR(parse_target(with(":ready", "")), kInvalid, "':'");
-  EXPECT_ERROR(parse_target(with("vector=64", "vector=-64")), kInvalid, "vector");
-  EXPECT_ERROR(parse_target(with("vector=64", "vector=064")), kInvalid, "vector");
-  EXPECT_ERROR(parse_target(with("vector=64", "vector=5000000000")), kInvalid, "vector");
-  EXPECT_ERROR(parse_target(with("vector=64 ", "")), kInvalid, "vector");
-  EXPECT_ERROR(parse_target(with("vector=64", "vector=64 vector=64")), kInvalid, "local");
-  EXPECT_ERROR(parse_target(with("index=i64", "index=i128")), kInvalid, "i128");
+  EXPECT_ERROR(parse_target(with("max_vector_bytes=64", "max_vector_bytes=-64")), kInvalid,
+               "vector");
+  EXPECT_ERROR(parse_target(with("max_vector_bytes=64", "max_vector_bytes=064")), kInvalid,
+               "vector");
+  EXPECT_ERROR(parse_target(with("max_vector_bytes=64", "max_vector_bytes=5000000000")), kInvalid,
+               "vector");
+  EXPECT_ERROR(parse_target(with("max_vector_bytes=64 ", "")), kInvalid, "vector");
+  EXPECT_ERROR(parse_target(with("max_vector_bytes=64", "max_vector_bytes=64 max_vector_bytes=64")),
+               kInvalid, "local");
+  EXPECT_ERROR(parse_target(with("i64_index=yes", "i64_index=i128")), kInvalid, "i128");
   EXPECT_ERROR(parse_target(with("threads=2", "threads=2 more=1")), kInvalid, "follow");
   EXPECT_ERROR(parse_target(with("threads=2", "threads=2 ")), kInvalid, "follow");
   EXPECT_ERROR(parse_target(with("32768:8:1:210", "32768:8:1")), kInvalid, "ways");
@@ -180,6 +190,51 @@ TEST(Target, TextIsReadStrictly) {
   for (size_t size = 0; size < kExampleText.size(); ++size) {
     EXPECT_ERROR(parse_target(kExampleText.substr(0, size)), kInvalid, "target");
   }
+}
+
+TEST(Target, ShrinksByName) {
+  const Target target = example();
+  Target smaller = target;
+  smaller.max_arguments = 4;
+  smaller.native_ops = {Op::kFma};
+  smaller.units.clear();
+  smaller.tiles.registers = 0;
+  smaller.caches = {{16384, 8, 1, 100}};
+  smaller.fuses_mulacc = false;
+  smaller.has_i64_index = false;
+  EXPECT_EQ(shrink_target(target,
+                          "max_arguments=4, native_ops=fma,units=,tile_registers=0,"
+                          "caches=16384:8:1:100,fuses_mulacc=no,has_i64_index=no"),
+            smaller);
+  EXPECT_EQ(shrink_target(target, ""), target);
+  EXPECT_EQ(
+      shrink_target(target, "arithmetic=i1+f32").arithmetic.bits,
+      uint32_t{1} << static_cast<int>(DType::kBool) | uint32_t{1} << static_cast<int>(DType::kF32));
+  // Every field as it is is no change; what may be shrunk is what the text has.
+  for (const std::string_view field : split(kExampleText, ' ')) {
+    std::string same(field);
+    std::replace(same.begin(), same.end(), ',', '+');
+    EXPECT_EQ(shrink_target(target, same), target) << field;
+  }
+  EXPECT_EQ(target_fields().size(), split(kExampleText, ' ').size());
+}
+
+TEST(Target, NeverGrows) {
+  const Target target = example();
+  const auto kInvalid = ErrorCode::kInvalidArgument;
+  EXPECT_ERROR(shrink_target(target, "max_arguments=129"), kInvalid, "129", "more than 128");
+  EXPECT_ERROR(shrink_target(target, "max_arguments=0"), kInvalid, "more than 128");
+  EXPECT_ERROR(shrink_target(target, "threads=0"), kInvalid, "threads");
+  EXPECT_ERROR(shrink_target(target, "native_ops=trunc"), kInvalid, "trunc");
+  EXPECT_ERROR(shrink_target(target, "arithmetic=f16"), kInvalid, "f16");
+  EXPECT_ERROR(shrink_target(target, "arch=aarch64"), kInvalid, "aarch64");
+  EXPECT_ERROR(shrink_target(target, "caches=65536:8:1:210"), kInvalid, "65536");
+  EXPECT_ERROR(shrink_target(target, "line_byte=1"), kInvalid, "line_byte", "line_bytes");
+  EXPECT_ERROR(shrink_target(target, "threads"), kInvalid, "name=value");
+  EXPECT_ERROR(shrink_target(target, "threads=two"), kInvalid, "two");
+  Target small = target;
+  small.has_i64_index = false;
+  EXPECT_ERROR(shrink_target(small, "has_i64_index=yes"), kInvalid, "more than no");
 }
 
 TEST(Target, BlocksHaveTwoVectorsOfEachRowInRegisters) {
