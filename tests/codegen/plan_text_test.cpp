@@ -19,10 +19,13 @@ namespace {
 TEST(PlanText, RandomPlansReadBackAsTheyWere) {
   std::mt19937_64 random(7);
   size_t num_parts = 0;
+  size_t num_random = 0;
   for (uint64_t seed = 0; seed < 200; ++seed) {
     const Kernel kernel = prepare_kernel(random_kernel(seed), scalar_target());
-    for (const Plan& plan :
-         {choose_plan(kernel, vector_target()), random_plan(kernel, vector_target(), random)}) {
+    std::vector<Plan> plans{choose_plan(kernel, vector_target())};
+    if (auto plan = random_plan(kernel, unit_target(), random)) plans.push_back(*std::move(plan));
+    num_random += plans.size() - 1;
+    for (const Plan& plan : plans) {
       const std::string text = to_text(plan, kernel);
       ASSERT_EQ(parse_plan(text, kernel), plan) << text;
       ASSERT_EQ(to_text(parse_plan(text, kernel), kernel), text);
@@ -31,6 +34,7 @@ TEST(PlanText, RandomPlansReadBackAsTheyWere) {
     }
   }
   EXPECT_GE(num_parts, 1000u);
+  EXPECT_GE(num_random, 180u);
 }
 
 TEST(PlanText, WrongTextIsRefusedWithItsPlace) {

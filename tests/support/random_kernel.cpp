@@ -38,33 +38,17 @@ double limit_of(DType dtype) {
 class Generator {
  public:
   explicit Generator(uint64_t seed)
-      : random_(seed * 0x9e3779b97f4a7c15U + 1), has_long_axis_(seed % 5 == 4) {}
+      : random_(seed * 0x9e3779b97f4a7c15U + 1),
+        has_long_axis_(seed % 5 == 4),
+        is_product_(seed % 8 == 6) {}
 
   Kernel run() {
     kernel_.name = "random";
-    const bool is_small = below(2) == 0;
-    const size_t rank = 1 + below(is_small || has_long_axis_ ? 2 : 3);
-    // Rank 3 stays small, and so does what lies beside a long axis: a plan may compute a producer
-    // once for each group.
-    for (size_t i = 0; i < rank; ++i)
-      out_dims_.push_back(rank < 3 && !has_long_axis_ ? extent() : 2 + extent() % 3);
-    if (rank > 1 && below(8) == 0) out_dims_[has_long_axis_ ? 0 : below(rank)] = 1;
-    if (has_long_axis_) {
-      is_long_axis_red_ = below(3) == 0;
-      if (!is_long_axis_red_) out_dims_.back() = long_extent();
+    if (is_product_) {
+      add_product_kernel();
+    } else {
+      add_any_kernel();
     }
-    main_dtype_ = any_dtype();
-    BufferDecl out{.name = "b0", .dtype = any_dtype(), .dims = out_dims_};
-    out.access = BufferAccess::kOut;
-    out.scope = Scope::kGlobal;
-    kernel_.add_buffer(out);
-    const size_t num_inputs = 1 + below(3);
-    for (size_t i = 0; i < num_inputs; ++i)
-      add_input(i);
-    const size_t num_tmps = is_small ? below(2) : below(4);
-    for (size_t i = 0; i < num_tmps; ++i)
-      add_tmp(i);
-    add_root(out.dtype, num_tmps == 0 && below(4) == 0);
     Kernel result = renumber_axes(kernel_);
     for (size_t i = 0; i < result.axis_names.size(); ++i)
       result.axis_names[i] = concat("d", i);
@@ -82,6 +66,94 @@ class Generator {
   int64_t extent() { return pick<int64_t>({2, 3, 5, 7, 8, 11, 13}); }
   // Vectors of 16 lanes and a tail.
   int64_t long_extent() { return pick<int64_t>({17, 33, 100}); }
+
+  void add_output(DType dtype) {
+    BufferDecl out{.name = "b0", .dtype = dtype, .dims = out_dims_};
+    out.access = BufferAccess::kOut;
+    out.scope = Scope::kGlobal;
+    kernel_.add_buffer(out);
+  }
+
+  void add_any_kernel() {
+    const bool is_small = below(2) == 0;
+    const size_t rank = 1 + below(is_small || has_long_axis_ ? 2 : 3);
+    // Rank 3 stays small, and so does what lies beside a long axis: a plan may compute a producer
+    // once for each group.
+    for (size_t i = 0; i < rank; ++i)
+      out_dims_.push_back(rank < 3 && !has_long_axis_ ? extent() : 2 + extent() % 3);
+    if (rank > 1 && below(8) == 0) out_dims_[has_long_axis_ ? 0 : below(rank)] = 1;
+    if (has_long_axis_) {
+      is_long_axis_red_ = below(3) == 0;
+      if (!is_long_axis_red_) out_dims_.back() = long_extent();
+    }
+    main_dtype_ = any_dtype();
+    const DType dtype = any_dtype();
+    add_output(dtype);
+    const size_t num_inputs = 1 + below(3);
+    for (size_t i = 0; i < num_inputs; ++i)
+      add_input(i);
+    const size_t num_tmps = is_small ? below(2) : below(4);
+    for (size_t i = 0; i < num_tmps; ++i)
+      add_tmp(i);
+    add_root(dtype, num_tmps == 0 && below(4) == 0);
+  }
+
+  // What matrix units take: t[.., i, j] += wide(a[.., i, k]) * wide(b[.., k, j]), dims of the
+  // operands in any order; then something elementwise that reads t.
+  void add_product_kernel() {
+    const bool is_halves = below(2) == 0;
+    const DType acc = is_halves ? DType::kF32 : DType::kI32;
+    const DType of_a = is_halves ? DType::kBF16 : pick({DType::kI8, DType::kU8});
+    const DType of_b = is_halves ? DType::kBF16 : DType::kI8;
+    const DType out = is_halves ? pick({acc, acc, DType::kF64, DType::kF16})
+                                : pick({acc, acc, DType::kI8, DType::kF32});
+    main_dtype_ = acc;
+    const int64_t depth = 1 + small(12);
+    out_dims_ = {2 + small(10), has_long_axis_ ? long_extent() : 4 + small(32)};
+    if (below(4) == 0) out_dims_.insert(out_dims_.begin(), 2);
+    add_output(out);
+    Comp comp = open_comp(-1);
+    const Node k = new_axis(depth, AxisKind::kRed, comp.axes);
+    if (below(2) == 0) std::shuffle(comp.axes.begin(), comp.axes.end(), random_);
+    const size_t rank = out_dims_.size();
+    const Node a = make_cast(add_factor(0, of_a, par_axes_[rank - 2], k), acc);
+    const Node b = make_cast(add_factor(1, of_b, par_axes_[rank - 1], k), acc);
+    comp.value = below(2) == 0 ? make_expr(Op::kMul, a, b) : make_expr(Op::kMul, b, a);
+    comp.combine = Op::kAdd;
+    comp.start = identity_of(Op::kAdd, acc);
+    add_input(2);
+    comp.dst = kernel_.add_buffer({.name = "t0", .dtype = acc, .dims = out_dims_});
+    tmps_.push_back(comp.dst);
+    kernel_.body.push_back(Stmt{std::move(comp)});
+    const auto most = static_cast<double>(kSmall * kSmall * depth);
+    tmp_max_abs_.push_back(is_halves ? most : limit_of(acc));
+    Comp root = open_comp(0);
+    Value value = *converted(read_tmp(0), out);
+    if (below(3) != 0) value = binary(value, expression(out, 1, false));
+    root.value = value.node;
+    kernel_.body.push_back(Stmt{std::move(root)});
+  }
+
+  // An operand of a product with its element at the par axes but for one side, that side, and k;
+  // behind a gate now and then.
+  Node add_factor(size_t number, DType dtype, const Node& side, const Node& k) {
+    std::vector<Node> index{side, k};
+    if (below(2) == 0) std::swap(index[0], index[1]);
+    if (out_dims_.size() == 3 && below(3) != 0) index.insert(index.begin(), par_axes_[0]);
+    Shape dims;
+    for (const Node& axis : index)
+      dims.push_back(axis_extent(axis));
+    const bool is_wide = !is_float(dtype) && below(3) == 0;
+    BufferDecl decl{.name = concat(is_wide ? "w" : "b", number + 1), .dtype = dtype, .dims = dims};
+    decl.access = BufferAccess::kIn;
+    decl.scope = Scope::kGlobal;
+    inputs_.push_back(kernel_.add_buffer(decl));
+    max_abs_.push_back(is_wide || is_unsigned_int(dtype) ? limit_of(dtype) : kSmall);
+    if (below(4) != 0) return make_load(inputs_.back(), dtype, index);
+    const Node& gated = below(2) == 0 ? side : k;
+    const Node gate = make_expr(Op::kLt, gated, idx_const(axis_extent(gated) - 1));
+    return make_gated_load(inputs_.back(), dtype, index, gate, int_const(dtype, 0));
+  }
 
   // A kernel is mostly of one dtype.
   DType any_dtype() {
@@ -399,6 +471,7 @@ class Generator {
 
   std::mt19937_64 random_;
   const bool has_long_axis_;
+  const bool is_product_;
   bool is_long_axis_red_ = false;
   Kernel kernel_;
   DType main_dtype_ = DType::kF32;

@@ -19,7 +19,8 @@ namespace tenon::test {
 /// One to three inputs and up to three intermediates of any dtypes; arithmetic, integer division,
 /// bits, shifts, casts and comparisons; reductions over one or two axes; gated loads, loads at
 /// loaded indices, guards. Half of them have few loops; each fifth (seed % 5 == 4) has an axis of
-/// 17, 33 or 100.
+/// 17, 33 or 100, and each eighth (seed % 8 == 6) is a sum of products of bf16 or bytes as matrix
+/// units take them.
 Kernel random_kernel(uint64_t seed);
 
 /// Whether a loop fills a vector of 16 lanes. `kernel` as it comes from random_kernel.

@@ -5,8 +5,12 @@
 #include <algorithm>
 
 #include "tenon/base/error.h"
+#include "tenon/base/integer.h"
+#include "tenon/base/text.h"
 #include "tenon/codegen/choose_plan.h"
 #include "tenon/codegen/placement.h"
+#include "tenon/codegen/plan_rules.h"
+#include "tenon/codegen/unit_match.h"
 
 namespace tenon::test {
 namespace {
@@ -96,6 +100,48 @@ void add_all_orders(const Plan& start, bool combined, std::vector<Plan>& plans) 
   }
 }
 
+/// What a matrix unit on vectors would compute of a comp: the lanes of `column`, `count` points of
+/// `depth`; `buffer` is its operand with the columns.
+struct UnitUse {
+  int column = 0;
+  int depth = 0;
+  int64_t lanes = 0;
+  int64_t count = 0;
+  int buffer = 0;
+  int column_dim = 0;
+  int depth_dim = 0;
+};
+
+int dim_that_moves(std::span<const Node> index, const Node& axis) {
+  for (size_t dim = 0; dim < index.size(); ++dim) {
+    if (uses_axis(index[dim], axis)) return static_cast<int>(dim);
+  }
+  return -1;
+}
+
+std::vector<UnitUse> unit_uses(const Comp& comp, const Target& target) {
+  std::vector<UnitUse> uses;
+  for (size_t column = 0; column < comp.axes.size(); ++column) {
+    const Node& axis = comp.axes[column].axis;
+    if (axis_kind(axis) != AxisKind::kPar) continue;
+    const auto factors = unit_factors(comp, axis);
+    if (!factors) continue;
+    const LoadParts load = load_parts(load_under(factors->b));
+    const int column_dim = dim_that_moves(load.index, axis);
+    for (size_t depth = 0; depth < comp.axes.size(); ++depth) {
+      const Node& red = comp.axes[depth].axis;
+      const int depth_dim = dim_that_moves(load.index, red);
+      if (axis_kind(red) != AxisKind::kRed || depth_dim < 0 || depth_dim == column_dim) continue;
+      for (const MatrixUnit& unit : target.units) {
+        if (find_vector_unit({&unit, 1}, *factors, comp.value.dtype(), 0, 0) < 0) continue;
+        uses.push_back({static_cast<int>(column), static_cast<int>(depth), unit.n, unit.k,
+                        load.buffer, column_dim, depth_dim});
+      }
+    }
+  }
+  return uses;
+}
+
 class PlanGenerator {
  public:
   PlanGenerator(const Kernel& kernel, const Target& target, std::mt19937_64& random)
@@ -138,15 +184,43 @@ class PlanGenerator {
 
   int output_written_by_root() const { return comp_at(plan_.comps.front().comp).dst; }
 
-  // All of the buffer's dims in any order, some with a gap behind.
+  // All of the buffer's dims in any order, some in two pieces, some with a gap behind.
   std::vector<LayoutPart> layout(const BufferDecl& decl) {
     std::vector<LayoutPart> parts;
     for (size_t dim = 0; dim < decl.dims.size(); ++dim) {
+      int64_t extent = decl.dims[dim];
+      if (extent > 2 && below(3) != 0) {
+        const int64_t piece = 2 + static_cast<int64_t>(below(std::min<size_t>(8, extent - 2)));
+        parts.push_back({static_cast<int>(dim), piece, 0});
+        extent = ceil_div(extent, piece);
+      }
       const auto pad = static_cast<int64_t>(below(3) == 0 ? below(5) : 0);
-      parts.push_back({static_cast<int>(dim), decl.dims[dim], pad});
+      parts.push_back({static_cast<int>(dim), extent, pad});
     }
     std::shuffle(parts.begin(), parts.end(), random_);
     return parts;
+  }
+
+  // What a unit reads: inside, some vectors of columns, and for each column a group of the depth.
+  std::vector<LayoutPart> layout(const BufferDecl& decl, const UnitUse& use) {
+    const auto columns = static_cast<int64_t>(1 + below(3)) * use.lanes;
+    std::vector<LayoutPart> parts;
+    for (size_t i = 0; i < decl.dims.size(); ++i) {
+      const int dim = static_cast<int>(i);
+      const int64_t piece = dim == use.column_dim ? columns : dim == use.depth_dim ? use.count : 1;
+      const auto pad = static_cast<int64_t>(below(4) == 0 ? below(5) : 0);
+      parts.push_back({dim, ceil_div(decl.dims[i], piece), pad});
+    }
+    std::shuffle(parts.begin(), parts.end(), random_);
+    parts.push_back({use.column_dim, columns, 0});
+    parts.push_back({use.depth_dim, use.count, 0});
+    return parts;
+  }
+
+  std::optional<UnitUse> any_unit(const Comp& comp) {
+    const std::vector<UnitUse> uses = unit_uses(comp, target_);
+    if (uses.empty() || below(3) == 0) return std::nullopt;
+    return uses[below(uses.size())];
   }
 
   // A reduction into a tmp that `reader` reads.
@@ -164,8 +238,9 @@ class PlanGenerator {
     for (const AxisUse& use : comp.axes)
       ranges.push_back({idx_const(0), axis_extent(use.axis), false, true});
     CompPlan entry{.comp = number, .how = How::kRoot};
-    entry.parts = parts(comp, ranges, true);
-    finish(comp, entry, 0);
+    const std::optional<UnitUse> unit = any_unit(comp);
+    entry.parts = parts(comp, ranges, true, unit);
+    finish(comp, entry, unit);
     plan_.comps.push_back(std::move(entry));
   }
 
@@ -200,12 +275,13 @@ class PlanGenerator {
                                                       : static_cast<size_t>(outer->acc->depth));
     }
     const auto ranges = ranges_at(kernel_, plan_, number, how, entry.at);
-    if (ranges) entry.parts = parts(comp, *ranges, false);
-    finish(comp, entry, 0);
+    const std::optional<UnitUse> unit = any_unit(comp);
+    if (ranges) entry.parts = parts(comp, *ranges, false, unit);
+    finish(comp, entry, unit);
     plan_.comps.push_back(std::move(entry));
   }
 
-  void finish(const Comp& comp, CompPlan& entry, size_t lowest) {
+  void finish(const Comp& comp, CompPlan& entry, const std::optional<UnitUse>& unit) {
     if (!comp.combine) return;
     size_t after_par = 0;
     const size_t num_loops = static_cast<size_t>(entry.num_loops());
@@ -216,8 +292,7 @@ class PlanGenerator {
     const bool has_vec = std::any_of(entry.parts.begin(), entry.parts.end(),
                                      [](const Part& part) { return part.role == Role::kVec; });
     if (!has_vec && below(3) == 0) return;
-    const size_t least = std::max(lowest, after_par);
-    Acc acc{.depth = static_cast<int>(least + below(num_loops + 1 - least))};
+    Acc acc{.depth = static_cast<int>(after_par + below(num_loops + 1 - after_par))};
     acc.has_partials = below(2) == 0;
     for (int i = 0; i < acc.depth; ++i) {
       const int axis = entry.parts[static_cast<size_t>(i)].axis;
@@ -226,7 +301,9 @@ class PlanGenerator {
     }
     entry.acc = acc;
     for (size_t buffer = 1; buffer < kernel_.buffers.size(); ++buffer) {
-      if (kernel_.buffers[buffer].access != BufferAccess::kIn || below(2) != 0) continue;
+      const bool is_of_unit = unit && static_cast<size_t>(unit->buffer) == buffer;
+      if (kernel_.buffers[buffer].access != BufferAccess::kIn) continue;
+      if (!is_of_unit && below(3) == 0) continue;
       if (!reads(comp, static_cast<int>(buffer))) continue;
       Stage stage{.buffer = static_cast<int>(buffer), .layout = {}};
       stage.depth = static_cast<int>(below(num_loops + 1));
@@ -234,16 +311,21 @@ class PlanGenerator {
         stage.around = entry.at.comp;
         stage.depth = static_cast<int>(below(static_cast<size_t>(entry.at.depth) + 1));
       }
-      if (below(2) == 0) stage.layout = layout(kernel_.buffers[buffer]);
+      if (is_of_unit) {
+        stage.layout = layout(kernel_.buffers[buffer], *unit);
+      } else if (below(3) != 0) {
+        stage.layout = layout(kernel_.buffers[buffer]);
+      }
       entry.stages.push_back(std::move(stage));
     }
   }
 
-  std::vector<Part> parts(const Comp& comp, const std::vector<AxisRange>& ranges, bool has_grid) {
+  std::vector<Part> parts(const Comp& comp, const std::vector<AxisRange>& ranges, bool has_grid,
+                          const std::optional<UnitUse>& unit) {
     std::vector<Part> grid;
     std::vector<std::vector<Part>> loops;  // by axis, outer to inner
     std::vector<Part> unrolls;
-    std::vector<Part> vec;
+    std::vector<Part> vec;  // then the part of a unit
     for (size_t i = 0; i < comp.axes.size(); ++i) {
       const AxisRange& range = ranges[i];
       if (range.is_bound && range.length == 1) continue;
@@ -255,12 +337,19 @@ class PlanGenerator {
       int64_t step = 1;
       const bool is_long = axis_extent(comp.axes[i].axis) > 16;
       const int64_t lanes = int64_t{2} << below(is_long ? 4 : 2);
-      if (vec.empty() && target_.max_vector_bytes > 0 && below(3) == 0 && divides(lanes)) {
+      const bool may_be_vec = !unit && vec.empty() && target_.max_vector_bytes > 0;
+      if (unit && unit->column == axis) {
+        vec.insert(vec.begin(), {axis, Role::kVec, 1});
+        step = unit->lanes;
+      } else if (unit && unit->depth == axis) {
+        vec.push_back({axis, Role::kUnit, 1});
+        step = unit->count;
+      } else if (may_be_vec && below(3) == 0 && divides(lanes)) {
         vec.push_back({axis, Role::kVec, 1});
         step = lanes;
       }
       const auto count = static_cast<int64_t>(2 + below(3));
-      if (below(4) == 0 && divides(step * count)) {
+      if (below(4) == 0 && divides(step * count) && (is_par || !unit)) {
         unrolls.push_back(
             {axis, Role::kUnroll, step, is_par && below(2) == 0 ? Tail::kClamp : Tail::kNone});
         step *= count;
@@ -316,32 +405,91 @@ LoopOrders loop_orders(const Kernel& kernel, const Target& target, size_t max_co
   return result;
 }
 
-Plan random_plan(const Kernel& kernel, const Target& target, std::mt19937_64& random) {
-  for (int tries = 0; tries < 20; ++tries) {
+std::optional<Plan> random_plan(const Kernel& kernel, const Target& target,
+                                std::mt19937_64& random) {
+  for (int tries = 0; tries < 40; ++tries) {
     Plan plan = PlanGenerator(kernel, target, random).run();
     if (!check_plan(kernel, plan, target)) return plan;
   }
-  return simple_plan(kernel, target);
+  return std::nullopt;
 }
 
-ManyPlans many_plans(const Kernel& kernel, const Target& target, uint64_t seed, Orders wanted) {
+ManyPlans many_plans(const Kernel& kernel, const Target& target, uint64_t seed, Orders wanted,
+                     size_t num_random) {
   constexpr size_t kMaxCombined = 24;
   std::mt19937_64 random(seed);
   LoopOrders orders = loop_orders(kernel, target, kMaxCombined);
-  if (wanted == Orders::kSome && !orders.is_combined) {
-    std::shuffle(orders.plans.begin(), orders.plans.end(), random);
-    orders.plans.resize(4);
-  }
   // The chosen one, and one of those after it.
   std::vector<PlanChoice> choices = choose_plans(kernel, target, 2 + seed % 16);
   ManyPlans result{.plans = {std::move(choices.front().plan)},
                    .has_combined_orders = orders.is_combined};
   if (choices.size() > 1) result.plans.push_back(std::move(choices.back().plan));
+  std::vector<Plan> known = orders.plans;
+  known.insert(known.end(), result.plans.begin(), result.plans.end());
+  known.push_back(simple_plan(kernel, target));
+  for (size_t tries = 0; tries < 4 * num_random && result.random.size() < num_random; ++tries) {
+    std::optional<Plan> plan = random_plan(kernel, target, random);
+    if (!plan || std::ranges::find(known, *plan) != known.end()) continue;
+    known.push_back(*plan);
+    result.random.push_back(*std::move(plan));
+  }
+  result.num_missing = num_random - result.random.size();
+  if (wanted == Orders::kSome && !orders.is_combined) {
+    std::shuffle(orders.plans.begin(), orders.plans.end(), random);
+    orders.plans.resize(4);
+  }
   for (Plan& plan : orders.plans)
     result.plans.push_back(std::move(plan));
-  for (int i = 0; i < 2; ++i)
-    result.plans.push_back(random_plan(kernel, target, random));
   return result;
+}
+
+PlanTally::Features PlanTally::features_of(const Plan& plan) {
+  Features own;
+  for (const CompPlan& entry : plan.comps) {
+    if (entry.store == StoreKind::kNonTemporal) own.insert("nt stores");
+    if (entry.keep) own.insert("kept tmps");
+    if (entry.how == How::kBefore) own.insert("producers before");
+    if (entry.how == How::kAfter) own.insert("consumers after");
+    if (entry.acc) own.insert("accumulators");
+    if (entry.acc && entry.acc->carry_in) own.insert("carried accumulators");
+    const bool has_unit =
+        std::ranges::any_of(entry.parts, [](const Part& part) { return part.role == Role::kUnit; });
+    for (const Stage& stage : entry.stages) {
+      own.insert(stage.layout.empty() ? "stages" : "stages with layouts");
+      std::set<int> dims;
+      for (const LayoutPart& part : stage.layout) {
+        if (dims.insert(part.dim).second) continue;
+        own.insert(has_unit ? "stages for units" : "stages with split dims");
+      }
+    }
+    for (const Part& part : entry.parts) {
+      if (part.tail == Tail::kPeel) own.insert("peeled loops");
+      if (part.tail == Tail::kClamp) own.insert("clamped parts");
+      if (part.role == Role::kVec) own.insert("vectors");
+      if (part.role == Role::kUnit) own.insert("units");
+      if (part.role == Role::kGrid) own.insert("grid parts");
+    }
+  }
+  return own;
+}
+
+void PlanTally::add(const Plan& plan) {
+  ++num_plans_;
+  for (const std::string& feature : features_of(plan))
+    ++counts_[feature];
+}
+
+int PlanTally::count(const std::string& feature) const {
+  const auto found = counts_.find(feature);
+  return found == counts_.end() ? 0 : found->second;
+}
+
+std::string PlanTally::to_text() const {
+  std::string text = concat(num_plans_, " plans; with");
+  for (const auto& [feature, count] : counts_)
+    append(text, " ", feature, " ", count, ",");
+  text.back() = '\n';
+  return text;
 }
 
 }  // namespace tenon::test
