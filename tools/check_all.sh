@@ -103,7 +103,8 @@ step_prop() {
     TENON_SEED=$seed ctest --preset release -L '^prop$' --parallel "$jobs" >build/prop.log 2>&1 ||
       { echo "TENON_SEED=$seed:"; cat build/prop.log; return 1; }
   done
-  # 1,000 random kernels with every order of each Comp's loops: after every pass, and compiled.
+  # 1,000 random kernels with every order of each Comp's loops and six random Plans each: after every
+  # pass, and compiled.
   local test
   for test in codegen/codegen_prop_test backend/cpu/compiled_kernels_test; do
     build/release/tests/$test --gtest_also_run_disabled_tests --gtest_filter='*Thousand*' || return 1
