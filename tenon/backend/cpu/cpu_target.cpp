@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "tenon/backend/cpu/sanitizer.h"
-#include "tenon/backend/cpu/thread_pool.h"
 #include "tenon/base/error.h"
 #include "tenon/base/text.h"
 
@@ -152,8 +151,8 @@ Target target_of_arch(std::string_view arch) {
   // The thread sanitizer does not see accesses wider than 16 bytes, nor masked instructions.
   if (kThreadSanitizer && (arch.empty() || arch == "native")) features.remove(CpuFeature::kAvx);
   const CacheSizes caches = read_cache_sizes();
-  return make_target(features, local_bytes_of(caches, num_available_cores()),
-                     ThreadPool::shared().num_workers(), caches);
+  const int cores = num_available_cores();
+  return make_target(features, local_bytes_of(caches, cores), cores, caches);
 }
 
 CpuFeatureSet features_of(const Target& target) {

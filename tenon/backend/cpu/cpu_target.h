@@ -10,12 +10,13 @@
 
 namespace tenon::cpu {
 
-/// `local_bytes` is the group memory of one worker, `threads` how many workers there are.
+/// `local_bytes` is the group memory of one worker, `threads` how many run at once.
 Target make_target(const CpuFeatureSet& features, int64_t local_bytes, int threads,
                    const CacheSizes& caches = {});
 
-/// Target of the ARCH field of a device name, with this machine's caches and workers. In builds
-/// with the thread sanitizer this machine has no AVX.
+/// Target of the ARCH field of a device name, with this machine's caches and cores: TENON_THREADS
+/// changes no Plan, so no bit of a sum. In builds with the thread sanitizer this machine has no
+/// AVX.
 Target target_of_arch(std::string_view arch);
 
 /// The instruction sets of such a Target. Throws kInvalidArgument for another arch's.
