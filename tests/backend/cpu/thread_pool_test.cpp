@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <xmmintrin.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -174,18 +175,28 @@ TEST(ThreadPool, HomeRangesAreTheSameInEveryLaunch) {
   }
 }
 
+double process_cpu_ms() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
+}
+
+// As many workers as there are cores spin for 40 us and then sleep; one more, and they never spin.
 TEST(ThreadPool, IdleWorkersSleep) {
-  ThreadPool pool(4);
-  pool.run(1000, [](int64_t, int64_t, int) noexcept {});
-  const auto cpu_ms = [] {
-    timespec time{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
-  };
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a spin takes 40 us
-  const double before = cpu_ms();
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  EXPECT_LT(cpu_ms() - before, 50);
+  for (const int workers : {std::max(2, num_available_cores()), num_available_cores() + 1}) {
+    ThreadPool pool(workers);
+    // All threads are up and in the launch.
+    std::atomic<int> arrived = 0;
+    pool.run(workers, [&](int64_t begin, int64_t end, int) noexcept {
+      arrived += static_cast<int>(end - begin);
+      while (arrived < workers)
+        std::this_thread::yield();
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const double before = process_cpu_ms();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    EXPECT_LT(process_cpu_ms() - before, 20) << workers << " workers";
+  }
 }
 
 TEST(ThreadPool, OneGroupRunsOnTheCaller) {
