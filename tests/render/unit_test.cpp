@@ -20,6 +20,7 @@
 #include "tenon/ir/linear_verify.h"
 #include "tenon/render/llvm.h"
 #include "tests/render/kernel_library.h"
+#include "tests/render/text_lint.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/random_kernel.h"
 
@@ -124,6 +125,7 @@ TEST_P(Units, ComputeWhatTheirRecordDeclares) {
     programs.push_back(program_of(units[i], i));
     EXPECT_EQ(verify_linear(programs.back(), &level.target), std::vector<std::string>());
     sources.push_back(GetParam().renderer->render(programs.back(), level.target));
+    EXPECT_EQ(lint_text(*GetParam().renderer, sources.back().text), std::vector<std::string>());
   }
   const KernelLibrary library(sources, GetParam());
   EXPECT_EQ(library.problems(), "") << library.text();
@@ -345,6 +347,7 @@ TEST(UnitKernels, ProductsAreComputedInTilesThatStayInRegisters) {
         kernels.push_back(parse_kernel(product_kernel(name, with.a, with.b, m, n, k), "product"));
         programs.push_back(lower_kernel(kernels.back(), level.target, {.verify = true}));
         sources.push_back(renderer->render(programs.back(), level.target));
+        EXPECT_EQ(lint_text(*renderer, sources.back().text), std::vector<std::string>());
       }
       const KernelLibrary library(sources, {renderer, &level, "amx"});
       EXPECT_EQ(library.problems(), "") << library.text();
