@@ -305,6 +305,11 @@ std::optional<std::string> why_not_unit(const Placement& placement, const Placed
                     is_aligned(index[static_cast<size_t>(inner.dim)], depth, count) &&
                     is_aligned(index[column_dim], columns, is_whole ? 1 : lanes);
   if (!fits) return refused("the layout of its staged operand does not end in the unit's");
+  // The last tile of a peeled loop has an offset, behind which no panel's end is seen.
+  const bool is_peeled = std::ranges::any_of(comp.loops, [&](const PlacedLoop& loop) {
+    return loop.part.axis == vec_axis && loop.part.tail == Tail::kPeel;
+  });
+  if (is_peeled && !is_whole) return refused("a loop over panels of its columns is peeled");
   // A tail of the depth needs zeros in both operands, or whole numbers and zeros in b.
   const auto depth_number = static_cast<size_t>(depth_axis);
   if (!comp.guards[depth_number]) return std::nullopt;

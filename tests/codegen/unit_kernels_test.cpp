@@ -351,6 +351,36 @@ TEST(UnitKernels, PlansThatNoUnitFitsAreRefused) {
             "");
 }
 
+// Found by random Plans: lowering could not see that the lanes of the last tile stay in a panel.
+TEST(UnitKernels, PeeledLoopsOverPanelsAreRefused) {
+  const Target target = unit_target();
+  const Kernel kernel = parse_kernel(R"(kernel mm {
+  out b0: i32[3,100]
+  in b1: u8[7,3]
+  in b2: i8[100,7]
+  tmp t0: i32[3,100]
+  t0[d1,d0] += i32(b1[d2,d1]) * i32(b2[d0,d2])  over d0:100, d1:3, d2:7 red  start 0i32
+  b0[d3,d4] = t0[d3,d4]  over d3:3, d4:100
+}
+)",
+                                     "product");
+  for (const bool is_peeled : {true, false}) {
+    for (const std::string_view panels : {"0:9 1:2 0:12 1:4", "1:2 0:100 1:4"}) {
+      const Plan plan = parse_plan(
+          concat("plan mm {\n  0 t0 root d0@grid 20, d0@seq 4", is_peeled ? " peel" : "",
+                 ", d1@seq 1, d2@seq 4, d0@vec 1, d2@unit 1; acc 3; stage b2 at 0 layout ", panels,
+                 "\n  1 b0 after 0 at 3 d4@seq 1\n}\n"),
+          kernel);
+      const std::string reason = check_plan(kernel, plan, target).value_or("");
+      const bool is_refused = is_peeled && panels.starts_with("0:9");
+      EXPECT_EQ(reason.find("panels of its columns is peeled") != std::string::npos, is_refused)
+          << reason;
+      if (is_refused) continue;
+      EXPECT_EQ(first_wrong_pass(kernel, target, plan), "") << panels;
+    }
+  }
+}
+
 // Each fault of a plan for tiles has a reason of its own.
 TEST(UnitKernels, PlansThatNoTilesFitAreRefused) {
   const Target target = tile_target();
