@@ -68,6 +68,17 @@ std::optional<std::string> check_lanes(const Kernel& kernel, const PlacedComp& c
                 width, " bytes; the target's vectors have ", target.max_vector_bytes, " bytes");
 }
 
+// Several instances of one point would write one place.
+std::optional<std::string> check_single_points(const PlacedComp& comp) {
+  for (size_t i = 0; i < comp.instances.size(); ++i) {
+    const AxisUse& use = comp.comp->axes[static_cast<size_t>(comp.instance_parts[i].axis)];
+    if (axis_extent(comp.instances[i].axis) == 1 || axis_extent(use.axis) != 1) continue;
+    return concat("comp ", comp.plan->comp, " has several instances of axis ",
+                  comp.instance_parts[i].axis, ", which has one point");
+  }
+  return std::nullopt;
+}
+
 // What the target cannot compute with is combined by statements that read what they write: points
 // of red axes must come one after the other.
 std::optional<std::string> check_combine(const PlacedComp& comp, const Target& target) {
@@ -144,6 +155,7 @@ std::optional<std::string> check_plan(const Kernel& kernel, const Plan& plan,
   if (!placement.reason.empty()) return placement.reason;
   for (const PlacedComp& comp : placement.comps) {
     if (auto reason = check_lanes(kernel, comp, target)) return reason;
+    if (auto reason = check_single_points(comp)) return reason;
     if (auto reason = check_combine(comp, target)) return reason;
     if (auto reason = check_registers(placement, comp, target)) return reason;
     if (auto reason = why_not_unit(placement, comp, target)) return reason;

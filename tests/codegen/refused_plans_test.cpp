@@ -49,6 +49,31 @@ constexpr std::string_view kTiles = R"(plan mm {
   1 y after 0 at 2 p@unroll 1, q@vec 1
 })";
 
+TEST(RefusedPlans, InstancesOfOnePoint) {
+  const Kernel kernel = parse_kernel(R"(
+kernel single {
+  in x: f32[40]  out y: f32[1]  tmp t: f32[1]
+  t[i] += x[k]  over i:1, k:40 red  start 0
+  y[p] = t[p]  over p:1
+})",
+                                     "test");
+  constexpr Fault kFaults[] = {
+      {"several instances of axis 0, which has one point",
+       [](Plan& plan) {
+         plan.comps[1].parts = {{0, Role::kSeq, 2}, {0, Role::kUnroll, 1}};
+       }},
+      {"several instances of axis 0, which has one point",
+       [](Plan& plan) {
+         plan.comps[1].parts = {{0, Role::kSeq, 8}, {0, Role::kVec, 1}};
+       }},
+  };
+  expect_refused(kernel, R"(plan single {
+  0 t root i@seq 1, k@seq 1; acc 1
+  1 y after 0 at 1
+})",
+                 kFaults);
+}
+
 TEST(RefusedPlans, PartsAndPlaces) {
   constexpr Fault kFaults[] = {
       {"must name every comp once", [](Plan& plan) { plan.comps.pop_back(); }},
