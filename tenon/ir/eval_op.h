@@ -1,5 +1,5 @@
-// The value of every elementwise op on scalars: one table that constant folding, eval_kernel,
-// eval_linear and the checked interpreter share (the oracle shares nothing with it).
+// The value of every elementwise op on scalars: one table that constant folding, eval_kernel
+// and the checked interpreter share (the oracle shares nothing with it).
 // SPDX-License-Identifier: MIT
 
 #pragma once

@@ -1,5 +1,5 @@
 // What a matrix unit computes (types/matrix_unit.h), on bits in canonical form: the meaning of op
-// mma. Called by eval_linear; tests measure devices against it. SPDX-License-Identifier: MIT
+// mma. Called by the interpreter; tests measure devices against it. SPDX-License-Identifier: MIT
 
 #pragma once
 

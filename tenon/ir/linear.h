@@ -1,7 +1,7 @@
 // The linear level (.tir): structured SSA that every renderer and every backend consumes. A flat
 // arena of instructions; `for` and `if` own regions; loops carry values, there are no variables.
 // Only the 49 ops of op.def with level L appear. Text form: ir/linear_text.h; rules:
-// ir/linear_verify.h; meaning: ir/eval_linear.h and docs/ir.md. Versioned: kLinearVersion.
+// ir/linear_verify.h; meaning: interp/interpret.h and docs/ir.md. Versioned: kLinearVersion.
 // SPDX-License-Identifier: MIT
 
 #pragma once

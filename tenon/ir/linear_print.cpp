@@ -106,6 +106,11 @@ class Printer {
     return std::move(out_);
   }
 
+  std::string run(InstId id) {
+    print_inst(program_.insts[id]);
+    return std::move(out_);
+  }
+
  private:
   struct Open {
     RegionId region;
@@ -347,6 +352,10 @@ std::vector<std::string> printed_names(const LinearProgram& program) {
 
 std::string to_text(const LinearProgram& program) {
   return Printer(program).run();
+}
+
+std::string inst_text(const LinearProgram& program, InstId id) {
+  return Printer(program).run(id);
 }
 
 }  // namespace tenon

@@ -45,6 +45,9 @@ namespace tenon {
 /// Canonical text. The program's regions must form a tree (verify_linear says so if in doubt).
 std::string to_text(const LinearProgram& program);
 
+/// One instruction of it on one line, without its regions: "%t = load f32 %p[%i]".
+std::string inst_text(const LinearProgram& program, InstId id);
+
 /// "f32x16", "i1", "f32* group", "tile f32x256": types as texts and errors write them.
 std::string to_text(const LinearType& type);
 

@@ -7,7 +7,7 @@
 #include "tenon/codegen/codegen.h"
 #include "tenon/codegen/plan_text.h"
 #include "tenon/codegen/prepare_kernel.h"
-#include "tenon/ir/eval_linear.h"
+#include "tenon/interp/interpret.h"
 #include "tests/support/random_kernel.h"
 
 namespace tenon::test {
@@ -19,7 +19,7 @@ void expect_value_kept(const Kernel& kernel, const Target& target, const Plan& p
   const std::vector<std::byte> expected = memory.outputs();
   const LinearProgram program = lower_kernel(kernel, target, {.verify = true, .plan = plan});
   memory.reset();
-  eval_linear(program, memory.program_arguments(program.signature), {.units = target.units});
+  interpret(program, memory.program_arguments(program.signature), {.units = target.units});
   ASSERT_EQ(memory.guard_finding(), "");
   ASSERT_TRUE(memory.outputs() == expected);
 }

@@ -8,7 +8,7 @@
 #include <array>
 
 #include "tenon/codegen/choose_index_width.h"
-#include "tenon/ir/eval_linear.h"
+#include "tenon/interp/interpret.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/linear_text.h"
 #include "tests/support/expect_error.h"
@@ -35,7 +35,7 @@ std::array<int32_t, 4> result_of(std::string_view body) {
   const std::array<ArgumentValue, 2> arguments = {
       ArgumentValue{.dtype = DType::kI32, .address = x.data(), .size_bytes = sizeof x},
       ArgumentValue{.dtype = DType::kI32, .address = y.data(), .size_bytes = sizeof y}};
-  eval_linear(program, arguments);
+  interpret(program, arguments);
   return y;
 }
 

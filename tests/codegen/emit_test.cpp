@@ -1,5 +1,5 @@
 // emit_linear on nests written by hand: vectors, masks, registers, folds, transposes. Each nest has
-// one value whether eval_kernel, eval_linear or clang's code runs it.
+// one value whether eval_kernel, the interpreter or clang's code runs it.
 // SPDX-License-Identifier: MIT
 
 #include <gmock/gmock.h>

@@ -15,7 +15,7 @@
 #include "tenon/codegen/flatten_indices.h"
 #include "tenon/codegen/lower_dtypes.h"
 #include "tenon/codegen/place_guards.h"
-#include "tenon/ir/eval_linear.h"
+#include "tenon/interp/interpret.h"
 #include "tenon/ir/eval_op.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/kernel_verify.h"
@@ -167,7 +167,7 @@ std::string evaluate_nest(const NestCase& nest, uint64_t seed) {
   const std::vector<std::byte> expected = memory.outputs();
   for (const LinearProgram* program : {&nest.emitted, &nest.cleaned}) {
     memory.reset();
-    eval_linear(*program, memory.program_arguments(program->signature));
+    interpret(*program, memory.program_arguments(program->signature));
     const std::string found = memory.difference(expected);
     if (found.empty()) continue;
     return concat(nest.name, program == &nest.cleaned ? ", cleaned: " : ", emitted: ", found, '\n',
@@ -203,8 +203,8 @@ std::string run_compiled(const std::vector<Kernel>& nests) {
     for (size_t i = 0; i < cases.size(); ++i) {
       const LinearProgram& program = cases[i].cleaned;
       NestMemory memory(cases[i].flat, 7 + i, true);
-      eval_linear(program, memory.program_arguments(program.signature),
-                  {.fused_mulacc = level.target.fuses_mulacc});
+      interpret(program, memory.program_arguments(program.signature),
+                {.fuses_mulacc = level.target.fuses_mulacc});
       const std::vector<std::byte> expected = memory.outputs();
       memory.reset();
       run_kernel(library.kernel(sources[i].entry), program,

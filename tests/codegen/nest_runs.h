@@ -1,5 +1,5 @@
 // For the tests of emit_linear: a nest written as text (2b) goes through the passes behind
-// build_nest and is run in every way there is: eval_kernel, eval_linear before and after
+// build_nest and is run in every way there is: eval_kernel, interpreter before and after
 // clean_linear, and as C compiled by clang. SPDX-License-Identifier: MIT
 
 #pragma once
@@ -62,7 +62,8 @@ class NestMemory {
   std::vector<Block> blocks_;
 };
 
-/// Runs eval_kernel on the flat nest, then eval_linear on both programs; what differs, or nothing.
+/// Runs eval_kernel on the flat nest, then the interpreter on both programs; what differs, or
+/// nothing.
 std::string evaluate_nest(const NestCase& nest, uint64_t seed = 1);
 
 /// Runs all groups of a compiled program, its arguments and group memory as the backend gives them.

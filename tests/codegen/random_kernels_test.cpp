@@ -12,7 +12,7 @@
 #include "tenon/codegen/codegen.h"
 #include "tenon/codegen/plan_text.h"
 #include "tenon/codegen/prepare_kernel.h"
-#include "tenon/ir/eval_linear.h"
+#include "tenon/interp/interpret.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/linear_text.h"
 #include "tests/support/random_kernel.h"
@@ -69,7 +69,7 @@ std::string first_wrong_pass(const Kernel& kernel, const Plan& plan, const Targe
   options.on_linear = [&](std::string_view pass, const LinearProgram& program) {
     last = concat(pass, "\n", to_text(program));
     memory.reset();
-    eval_linear(program, memory.program_arguments(program.signature), {.units = target.units});
+    interpret(program, memory.program_arguments(program.signature), {.units = target.units});
     judge(pass, to_text(program));
     if (checks_texts) check_text(to_text(program), parse_linear, pass);
   };

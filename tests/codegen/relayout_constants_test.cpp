@@ -12,8 +12,8 @@
 #include "tenon/codegen/choose_plan.h"
 #include "tenon/codegen/codegen.h"
 #include "tenon/codegen/prepare_kernel.h"
+#include "tenon/interp/interpret.h"
 #include "tenon/ir/eval_kernel.h"
-#include "tenon/ir/eval_linear.h"
 #include "tenon/ir/kernel_text.h"
 #include "tests/codegen/candidates.h"
 #include "tests/codegen/linear_counts.h"
@@ -182,7 +182,7 @@ TEST(RelayoutConstants, PanelsKeepTheValue) {
               lower_kernel(laid_out, target, {.verify = true, .plan = choice.plan});
           Array found = poisoned(rows * kColumns);
           const ArgumentValue values[] = {found.value(), x.value(), panels.value()};
-          eval_linear(program, values);
+          interpret(program, values);
           EXPECT_EQ(found.values(), expected.values())
               << rows << " rows, panels of " << panel << ", " << choice.family;
           num_plans += choice.family == "tile" ? 1 : 0;

@@ -7,7 +7,7 @@
 #include "tenon/base/text.h"
 #include "tenon/codegen/choose_plan.h"
 #include "tenon/codegen/codegen.h"
-#include "tenon/ir/eval_linear.h"
+#include "tenon/interp/interpret.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/linear_text.h"
 #include "tests/support/random_kernel.h"
@@ -110,7 +110,7 @@ TEST(ShortAxes, HaveVectorsAndKeepTheirValue) {
           EXPECT_GT(lanes_in_memory(program), 1) << to_text(program);
         }
         memory.reset();
-        eval_linear(program, memory.program_arguments(program.signature));
+        interpret(program, memory.program_arguments(program.signature));
         EXPECT_EQ(memory.guard_finding(), "");
         EXPECT_TRUE(memory.outputs() == expected) << to_text(program);
       }

@@ -14,7 +14,7 @@
 #include "tenon/codegen/plan_text.h"
 #include "tenon/codegen/prepare_kernel.h"
 #include "tenon/codegen/unit_plans.h"
-#include "tenon/ir/eval_linear.h"
+#include "tenon/interp/interpret.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/linear_text.h"
 #include "tests/support/expect_error.h"
@@ -106,7 +106,7 @@ std::string first_wrong_pass(const Kernel& kernel, const Target& target,
   };
   options.on_linear = [&](std::string_view pass, const LinearProgram& program) {
     memory.reset();
-    eval_linear(program, memory.program_arguments(program.signature), {.units = target.units});
+    interpret(program, memory.program_arguments(program.signature), {.units = target.units});
     judge(pass, to_text(program));
   };
   lower_kernel(kernel, target, options);

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "tenon/base/file.h"
-#include "tenon/ir/eval_linear.h"
 #include "tenon/ir/linear_text.h"
+#include "tenon/types/signature.h"
 
 namespace tenon::testing {
 

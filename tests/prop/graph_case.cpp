@@ -11,8 +11,8 @@
 #include "tenon/conform/oracle.h"
 #include "tenon/engine/memory_checks.h"
 #include "tenon/engine/program_store.h"
+#include "tenon/interp/interpret.h"
 #include "tenon/ir/eval_kernel.h"
-#include "tenon/ir/eval_linear.h"
 #include "tenon/ir/eval_op.h"
 #include "tenon/ir/graph_text.h"
 #include "tenon/ir/kernel_text.h"
@@ -111,7 +111,7 @@ void run_as_program(const EngineDevice& device, const Kernel& kernel,
                          .address = buffers[i]->data(),
                          .size_bytes = std::ssize(*buffers[i])});
   }
-  eval_linear(program, arguments, {.fused_mulacc = device.target().fuses_mulacc});
+  interpret(program, arguments, {.fuses_mulacc = device.target().fuses_mulacc});
 }
 
 // Puts buffers with data for inputs, and each value on a device.

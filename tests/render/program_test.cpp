@@ -1,4 +1,4 @@
-// Whole programs through each renderer and through eval_linear: loops, branches, masks, memory,
+// Whole programs through each renderer and through the interpreter: loops, branches, masks, memory,
 // vectors, arguments and names. All buffers are compared byte for byte.
 // SPDX-License-Identifier: MIT
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 #include "tenon/base/settings.h"
 #include "tenon/base/text.h"
-#include "tenon/ir/eval_linear.h"
+#include "tenon/interp/interpret.h"
 #include "tenon/ir/eval_op.h"
 #include "tenon/ir/linear_text.h"
 #include "tenon/ir/linear_verify.h"
@@ -213,13 +213,14 @@ class Programs : public ::testing::TestWithParam<RendererCase> {
   }
 };
 
-/// Runs the groups in two pieces, the later one first, and compares all buffers with eval_linear's.
+/// Runs the groups in two pieces, the later one first, and compares all buffers with the
+/// interpreter's.
 void run_beside_eval(const LinearProgram& program, const RenderedSource& source,
                      const KernelLibrary& library, const ArgumentOptions& options) {
   SCOPED_TRACE(program.name);
   const Arguments want = make_arguments(program, options);
   const Arguments got = make_arguments(program, options);
-  eval_linear(program, want.values, {.fused_mulacc = library.target().fuses_mulacc});
+  interpret(program, want.values, {.fuses_mulacc = library.target().fuses_mulacc});
   const auto args = pack_arguments(program.signature, got.packed);
   const HostBuffer scratch(DType::kU8, static_cast<size_t>(program.scratch_bytes) + 1);
   const int64_t middle = num_groups(program) / 3;

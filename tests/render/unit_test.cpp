@@ -10,8 +10,8 @@
 #include "tenon/backend/cpu/sanitizer.h"
 #include "tenon/base/text.h"
 #include "tenon/codegen/codegen.h"
+#include "tenon/interp/interpret.h"
 #include "tenon/ir/eval_kernel.h"
-#include "tenon/ir/eval_linear.h"
 #include "tenon/ir/eval_op.h"
 #include "tenon/ir/eval_unit.h"
 #include "tenon/ir/kernel_text.h"
@@ -147,10 +147,9 @@ TEST_P(Units, ComputeWhatTheirRecordDeclares) {
           .address = buffer.data(),
           .size_bytes = static_cast<int64_t>(buffer.size()) * dtype_size_bytes(dtype)};
     };
-    eval_linear(
-        programs[i],
-        std::array{value(a, stored(unit.a)), value(b, stored(unit.b)), value(want, unit.acc)},
-        {.units = units});
+    interpret(programs[i],
+              std::array{value(a, stored(unit.a)), value(b, stored(unit.b)), value(want, unit.acc)},
+              {.units = units});
     const std::array<uint64_t, 3> addresses{a.address(), b.address(), c.address()};
     library.kernel(sources[i].entry)(pack_arguments(programs[i].signature, addresses).data(), 0, 1,
                                      nullptr);
@@ -260,9 +259,9 @@ TEST(UnitRules, TilesMoveRowsAndMultiplyThem) {
           .address = buffer.data(),
           .size_bytes = static_cast<int64_t>(buffer.size()) * dtype_size_bytes(dtype)};
     };
-    eval_linear(program,
-                std::array{value(a, stored(unit.a)), value(b, stored(unit.b)), value(c, unit.acc)},
-                {.units = target.units});
+    interpret(program,
+              std::array{value(a, stored(unit.a)), value(b, stored(unit.b)), value(c, unit.acc)},
+              {.units = target.units});
     const uint64_t poison = HostBuffer(unit.acc, 1).get(0);
     for (size_t i = 0; i < 16; ++i) {
       for (size_t j = 0; j < 32; ++j) {

@@ -1,5 +1,5 @@
 // The hand-written linear programs of this folder, compiled and run on the default device: right
-// numbers, nothing written beside them. On eval_linear: tests/ir/linear_programs_test.cpp.
+// numbers, nothing written beside them. On the interpreter: tests/interp/linear_programs_test.cpp.
 // SPDX-License-Identifier: MIT
 
 #include <gtest/gtest.h>
