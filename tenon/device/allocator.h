@@ -35,9 +35,8 @@ class Allocator {
   virtual void copy_in(void* dst, std::span<const std::byte> src) = 0;
   virtual void copy_out(std::span<std::byte> dst, const void* src) = 0;
 
-  /// In sanitizer builds of devices that run on the host: nobody may touch these bytes inside an
-  /// allocation until allow(). True: whoever does so is reported. A device without this does
-  /// nothing.
+  /// Nobody may touch these bytes inside an allocation until allow(), after which their contents
+  /// are undefined. True: whoever does so is reported. A device without this does nothing.
   virtual bool forbid(void* /*address*/, int64_t /*size_bytes*/) noexcept { return false; }
   virtual void allow(void* /*address*/, int64_t /*size_bytes*/) noexcept {}
 

@@ -28,6 +28,7 @@ struct RendererDescriptor {
   /// The Target of the ARCH field of DEV; empty: this machine's. Throws kInvalidArgument.
   std::function<Target(std::string_view arch)> make_target;
   std::function<std::unique_ptr<Compiler>(const Target&)> make_compiler;
+  bool arch_is_device = false;  ///< ARCH names a device, whose programs this one runs
 };
 
 struct BackendDescriptor {

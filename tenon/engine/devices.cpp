@@ -83,9 +83,10 @@ const RendererDescriptor& choose_renderer(const BackendDescriptor& backend,
 }
 
 /// "CPU:0:CLANG", and the instruction sets where they are not this machine's own.
-std::string canonical_name(const BackendDescriptor& backend, int index,
+std::string canonical_name(const BackendDescriptor& backend, const DeviceSpec& spec,
                            const RendererDescriptor& renderer, const Target& target) {
-  std::string name = concat(backend.name, ":", index, ":", renderer.name);
+  std::string name = concat(backend.name, ":", spec.index, ":", renderer.name);
+  if (renderer.arch_is_device && !spec.arch.empty()) return concat(name, ":", to_upper(spec.arch));
   if (target == renderer.make_target("")) return name;
   append(name, ":", target.arch);
   for (const std::string& feature : target.features)
@@ -122,7 +123,7 @@ EngineDevice& open_spec(std::string_view text, const DeviceSpec& spec) {
     return with_context(body, "opening device '", text, "'");
   };
   Target target = in_context([&] { return renderer.make_target(spec.arch); });
-  const std::string name = with_shrinking(canonical_name(backend, spec.index, renderer, target));
+  const std::string name = with_shrinking(canonical_name(backend, spec, renderer, target));
   target = in_context([&] { return shrink_target(target, setting_string(Setting::kTarget)); });
   if (EngineDevice* const opened = find_opened(name)) return *opened;
   std::unique_ptr<DeviceDriver> driver =
