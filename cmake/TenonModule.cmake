@@ -87,14 +87,17 @@ function(tenon_backend)
 endfunction()
 
 # tenon_test(NAME <n> SOURCES <file>... [DEPS <module>...] [LIBS <target>...]
-#            [LABEL unit|golden|prop|conform|refuse|docs] [THREADED] [PARSER] [TIMEOUT <seconds>])
+#            [LABEL unit|golden|prop|conform|refuse|docs] [THREADED] [PARSER] [TIMEOUT <seconds>]
+#            [DEVICES <name>...])
 # One GoogleTest executable; each of its tests is a CTest test with that label, and THREADED ones
 # with the label threads too (they run under the thread sanitizer in CI), PARSER ones with the label
 # parser (under the address sanitizer). The target
 # tests_<label> builds all executables of a label. Tests run with the IR verifier on and a compile
-# cache below the build folder; TENON_SOURCE_DIR is defined for finding golden files.
+# cache below the build folder; TENON_SOURCE_DIR is defined for finding golden files. With DEVICES
+# the executable runs once more, as one test, with each of them as the default device.
 function(tenon_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "THREADED;PARSER" "NAME;LABEL;TIMEOUT" "SOURCES;DEPS;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "THREADED;PARSER" "NAME;LABEL;TIMEOUT"
+                        "SOURCES;DEPS;LIBS;DEVICES")
   if(NOT arg_NAME OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "tenon_test: NAME, SOURCES missing or stray '${arg_UNPARSED_ARGUMENTS}'")
   endif()
@@ -138,6 +141,13 @@ foreach(test IN LISTS @arg_NAME@_TESTS)
 endforeach()
 ]])
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${properties_file}")
+  foreach(device IN LISTS arg_DEVICES)
+    add_test(NAME ${arg_NAME}.${device} COMMAND ${arg_NAME} --gtest_brief=1)
+    set_tests_properties(
+      ${arg_NAME}.${device}
+      PROPERTIES LABELS "${labels}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT
+                 "TENON_VERIFY_IR=1;TENON_CACHE_DIR=${PROJECT_BINARY_DIR}/test-cache/${arg_NAME};DEV=${device}")
+  endforeach()
 endfunction()
 
 # tenon_fuzz(NAME <n> SOURCES <file>... [DEPS <module>...])

@@ -147,6 +147,29 @@ TEST_P(CliDigits, RefusesDataOfAnotherShape) {
   EXPECT_THAT(result.err, HasSubstr("'images' is uint8 (2,27,28)"));
 }
 
+TEST(CliDigitsInterp, RunsTheProgramsOfTheCpuToTheLastBit) {
+  constexpr size_t kImages = 20;
+  const TempFolder folder;
+  const auto images = stored<uint8_t>("digits_test.safetensors", "images");
+  const auto labels = stored<uint8_t>("digits_test.safetensors", "labels");
+  const SafetensorsEntry entries[] = {
+      {"images",
+       {DType::kU8, {kImages, 28, 28}, std::as_bytes(std::span(images).first(kImages * 28 * 28))}},
+      {"labels", {DType::kU8, {kImages}, std::as_bytes(std::span(labels).first(kImages))}}};
+  write_safetensors(folder / "digits_test.safetensors", entries);
+  const std::string network = "digits_cnn.safetensors";
+  write_file_atomic(folder / network, read_file(concat(kData, "/", network)));
+  std::vector<std::string> logits;
+  for (const std::string device : {"CPU", "INTERP::CPU"}) {
+    const TenonResult result = run_tenon(
+        {"run", "digits", "--device", device, "--data", folder.path(), "--out", folder / device});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    logits.push_back(read_file(folder / concat(device, "/logits.npy")));
+  }
+  EXPECT_EQ(npy_values<float>(folder / "CPU/logits.npy", DType::kF32, {kImages, 10}).size(), 200U);
+  EXPECT_EQ(logits[0], logits[1]);
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, CliDigits, ::testing::ValuesIn(devices()), [](const auto& test) {
   std::string name = test.param;
   std::replace(name.begin(), name.end(), ':', '_');
