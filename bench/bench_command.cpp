@@ -9,6 +9,7 @@
 
 #include "bench/compile_bench.h"
 #include "bench/harness.h"
+#include "bench/interp_bench.h"
 #include "bench/machine.h"
 #include "bench/peers.h"
 #include "bench/plan_bench.h"
@@ -145,9 +146,9 @@ int bench_command(const BenchOptions& options) {
                                                      .num_plans = options.num_plans});
     return finish(rows, plan_table(rows), options.json_file);
   }
-  const bool is_alone = options.is_compile || options.is_launch;
+  const bool is_alone = options.is_compile || options.is_launch || options.is_interp;
   if (is_alone && (!options.names.empty() || !options.draw.empty())) {
-    throw WrongUsage("bench: --compile and --launch take no workloads");
+    throw WrongUsage("bench: --compile, --launch and --interp take no workloads");
   }
   const std::vector<Workload> workloads = workloads_of(options);
   if (options.is_list) {
@@ -170,6 +171,10 @@ int bench_command(const BenchOptions& options) {
   }
   if (options.is_launch) {
     for (const Row& row : launch_rows(options.is_quick))
+      rows.push_back(row);
+  }
+  if (options.is_interp) {
+    for (const Row& row : interp_rows(options.is_quick))
       rows.push_back(row);
   }
   return finish(rows, table_text(rows), options.json_file);

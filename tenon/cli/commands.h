@@ -75,6 +75,7 @@ struct BenchOptions {
   bool is_quick = false;
   bool is_compile = false;
   bool is_launch = false;
+  bool is_interp = false;
   bool is_plans = false;
   size_t num_plans = 4;          ///< of each kernel, with is_plans
   bool is_first_result = false;  ///< only compute [1,2,3]+1: what --compile starts

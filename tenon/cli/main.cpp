@@ -161,6 +161,7 @@ void add_bench(CLI::App& app, CommandLine& line) {
                     "Measure the Plans that are chosen beside the next best ones");
   command->add_option("--num-plans", bench.num_plans, "How many, with --plans (4)");
   command->add_flag("--launch", bench.is_launch, "Measure a small op again and again");
+  command->add_flag("--interp", bench.is_interp, "Measure the checked interpreter");
   command->add_option("--device", bench.device, kDeviceHelp);
   command->add_flag("--first-result", bench.is_first_result)
       ->group("");                                            // for --compile's children

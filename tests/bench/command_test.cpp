@@ -47,6 +47,19 @@ TEST(BenchCommand, AQuickRunFillsEveryRow) {
   EXPECT_GT(rows.back()["tenon"].get<double>(), 0);
 }
 
+TEST(BenchCommand, TheInterpreterIsTimed) {
+  const TempFolder folder;
+  const TenonResult result =
+      run_tenon({"bench", "--quick", "--interp", "--json", folder / "rows.json"});
+  ASSERT_EQ(result.exit_code, 0) << result.out << result.err;
+  const auto rows = nlohmann::json::parse(read_file(folder / "rows.json"));
+  EXPECT_EQ(rows.size(), 13U);
+  for (const nlohmann::json& row : rows) {
+    EXPECT_EQ(row["unit"], "Mlane-op/s");
+    EXPECT_GT(row["tenon"].get<double>(), 0) << row["name"];
+  }
+}
+
 TEST(BenchCommand, CompileAndLaunchInOneRun) {
   const TempFolder folder;
   const TenonResult result =
