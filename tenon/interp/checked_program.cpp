@@ -19,7 +19,6 @@
 
 namespace tenon {
 
-using interp::Action;
 using interp::Code;
 using interp::Decoded;
 using interp::kNone;
@@ -94,9 +93,7 @@ class Runner {
   CheckedRun run() {
     const DefaultRounding rounding;
     try {
-      check_arguments();
       place_memory();
-      set_presets();
       run_groups();
     } catch (const Error&) {
       if (!run_.fault) throw;
@@ -108,28 +105,8 @@ class Runner {
  private:
   // --- before the groups ------------------------------------------------------------------------
 
-  void check_arguments() {
-    const auto& arguments = program_.signature.arguments;
-    TENON_ASSERT(arguments.size() == arguments_.size(), "interp: ", program_.name, " takes ",
-                 arguments.size(), " arguments, ", arguments_.size(), " are given");
-    std::vector<ArgumentValue> values;
-    for (size_t i = 0; i < arguments.size(); ++i) {
-      const CheckedArgument& given = arguments_[i];
-      TENON_ASSERT(given.written.empty() || given.written.size() == given.bytes.size(),
-                   "interp: argument ", i, " has ", given.bytes.size(), " bytes and ",
-                   given.written.size(), " marks");
-      values.push_back({.is_buffer = arguments[i].is_buffer,
-                        .dtype = arguments[i].dtype,
-                        .address = given.bytes.data(),
-                        .size_bytes = std::ssize(given.bytes),
-                        .bits = given.bits});
-    }
-    if (const auto reason = why_arguments_differ(program_.signature, values)) {
-      found(FaultKind::kArgument, "kernel '", program_.name, "': ", *reason);
-    }
-  }
-
   void place_memory() {
+    words_.resize(decoded_.num_words);
     local_bytes_.resize(static_cast<size_t>(decoded_.local_bytes));
     local_written_.resize(local_bytes_.size());
     const bool has_lanes = decoded_.num_lanes > 1;
@@ -142,16 +119,20 @@ class Runner {
       memory.num_elements = static_cast<uint64_t>(plan.num_elements);
       memory.element_bytes = static_cast<uint64_t>(dtype_size_bytes(plan.dtype));
       if (plan.argument >= 0) {
-        const CheckedArgument& given = arguments_[static_cast<size_t>(plan.argument)];
+        const auto number = static_cast<size_t>(plan.argument);
+        const CheckedArgument& given = arguments_[number];
+        const ArgumentAccess access = program_.signature.arguments[number].access;
+        TENON_ASSERT(given.bytes.size() >= memory.num_elements * memory.element_bytes,
+                     "interp: argument ", number, " has ", given.bytes.size(), " bytes");
         memory.bytes = given.bytes.data();
         memory.written = given.written.empty() ? nullptr : given.written.data();
-        if (plan.access == ArgumentAccess::kWrite) {
+        if (access == ArgumentAccess::kWrite) {
           memory.fresh.resize(memory.num_elements * memory.element_bytes);
           memory.written = memory.fresh.data();
         }
         memory.address = given.address;
         memory.is_shared_by_groups = true;
-        const bool is_written = plan.access != ArgumentAccess::kRead;
+        const bool is_written = access != ArgumentAccess::kRead;
         if (is_written && (has_lanes || has_groups)) memory.marks.resize(memory.num_elements);
       } else {
         memory.bytes = local_bytes_.data() + plan.offset;
@@ -170,22 +151,6 @@ class Runner {
           arguments_[static_cast<size_t>(memory.plan->argument)].written;
       for (size_t i = 0; i < memory.fresh.size() && !written.empty(); ++i)
         written[i] |= memory.fresh[i];
-    }
-  }
-
-  void set_presets() {
-    words_.resize(decoded_.num_words);
-    for (const interp::Preset& preset : decoded_.presets) {
-      uint64_t* const dst = words_.data() + preset.dst;
-      if (preset.op == Op::kLaneId) {
-        for (uint32_t lane = 0; lane < decoded_.num_lanes; ++lane)
-          dst[lane] = static_cast<uint64_t>(interp::coordinate(lane, program_.lanes, preset.imm));
-        continue;
-      }
-      const uint64_t bits = preset.op == Op::kConst
-                                ? static_cast<uint64_t>(preset.imm)
-                                : arguments_[static_cast<size_t>(preset.imm)].bits;
-      std::fill_n(dst, preset.width * decoded_.num_lanes, canonical_bits(preset.dtype, bits));
     }
   }
 
@@ -211,26 +176,22 @@ class Runner {
   void run_codes(Range range, const Lanes& lanes) {  // NOLINT(misc-no-recursion): depth verified
     for (uint32_t i = range.begin; i < range.end; ++i) {
       const Code& code = decoded_.codes[i];
-      switch (code.action) {
-        case Action::kFor: run_for(code, lanes); break;
-        case Action::kIf: run_if(code, lanes); break;
-        case Action::kBarrier: barrier(code, lanes); break;
-        case Action::kRow: run_row(code, lanes); break;
-        case Action::kLoad: load(code, lanes); break;
-        case Action::kStore: store(code, lanes); break;
-        case Action::kGridId:
-        case Action::kSplat:
-        case Action::kRamp:
-        case Action::kExtract:
-        case Action::kShuffle:
-        case Action::kFirstN:
-        case Action::kAtomic:
-        case Action::kMma:
-        case Action::kTileLoad:
-        case Action::kTileStore:
-          lanes.for_each([&](uint32_t lane) { run_in_lane(code, lane); });
-          run_.lane_operations += uint64_t{lanes.count} * code.width;
-          break;
+      if (code.row != nullptr) {
+        run_row(code, lanes);
+      } else if (code.op == Op::kLoad) {
+        load(code, lanes);
+      } else if (code.op == Op::kStore) {
+        store(code, lanes);
+      } else if (code.op == Op::kFor) {
+        run_for(code, lanes);
+      } else if (code.op == Op::kIf) {
+        run_if(code, lanes);
+      } else if (code.op == Op::kBarrier) {
+        barrier(code, lanes);
+      } else {
+        lanes.for_each([&](uint32_t lane) { run_in_lane(code, lane); });
+        const bool is_source = op_info(code.op).op_class == OpClass::kLeaf;
+        run_.lane_operations += is_source ? 0 : uint64_t{lanes.count} * code.width;
       }
     }
   }
@@ -280,11 +241,7 @@ class Runner {
       inside.for_each(
           [&](uint32_t lane) { words_[code.loop_index + lane] = begin_of(lane) + trip; });
       run_codes(code.bodies[0], inside);
-      if (code.moves_overlap) {
-        move_at_once(code.moves[1], inside);
-      } else {
-        move(code.moves[1], inside);
-      }
+      move(code.moves[1], inside);
     }
   }
 
@@ -297,15 +254,8 @@ class Runner {
         [&](uint32_t lane) { std::copy_n(src + lane * width, width, dst + lane * width); });
   }
 
-  void move(Range range, const Lanes& lanes) {
-    for (uint32_t i = range.begin; i < range.end; ++i) {
-      const Move& each = decoded_.moves[i];
-      copy_words(words_.data() + each.dst, words_.data() + each.src, each.width, lanes);
-    }
-  }
-
   // Values may change places, so all are read first.
-  void move_at_once(Range range, const Lanes& lanes) {
+  void move(Range range, const Lanes& lanes) {
     carried_.clear();
     for (uint32_t i = range.begin; i < range.end; ++i) {
       const Move& each = decoded_.moves[i];
@@ -341,7 +291,7 @@ class Runner {
     uint64_t* const words = words_.data() + first;
     const std::array<const uint64_t*, 3> src{words + code.src[0], words + code.src[1],
                                              words + code.src[2]};
-    code.row(code.op, words + code.dst, src.data(), count);
+    code.row(code.row_op, words + code.dst, src.data(), count);
     run_.lane_operations += uint64_t{lanes.count} * code.width;
   }
 
@@ -349,32 +299,41 @@ class Runner {
     uint64_t* const words = words_.data();
     uint64_t* const dst = words + code.dst + size_t{lane} * code.width;
     const uint64_t* const a = words + code.src[0] + size_t{lane} * code.src_width;
-    switch (code.action) {
-      case Action::kGridId:
-        *dst = static_cast<uint64_t>(interp::coordinate(group_, program_.grid, code.imm));
-        return;
-      case Action::kSplat: std::fill_n(dst, code.width, *a); return;
-      case Action::kRamp:
-        for (uint32_t i = 0; i < code.width; ++i)
-          dst[i] = canonical_bits(code.op.dtype, *a + i * words[code.src[1] + lane]);
-        return;
-      case Action::kExtract: *dst = a[code.imm]; return;
-      case Action::kShuffle: return shuffle(code, dst, a, lane);
-      case Action::kFirstN:
-        for (uint32_t i = 0; i < code.width; ++i)
-          dst[i] = int64_t{i} < static_cast<int64_t>(*a) ? 1 : 0;
-        return;
-      case Action::kAtomic: return atomic(code, lane);
-      case Action::kMma: return mma(code, dst, lane);
-      case Action::kTileLoad:
-      case Action::kTileStore: return move_tile(code, lane);
-      case Action::kRow:
-      case Action::kLoad:
-      case Action::kStore:
-      case Action::kBarrier:
-      case Action::kFor:
-      case Action::kIf: return;
+    const auto number = static_cast<size_t>(code.imm);
+    if (code.op == Op::kConst || code.op == Op::kParam) {
+      const uint64_t bits =
+          code.op == Op::kConst ? static_cast<uint64_t>(code.imm) : arguments_[number].bits;
+      std::fill_n(dst, code.width, canonical_bits(program_.insts[code.id].type.dtype, bits));
+    } else if (code.op == Op::kGridId) {
+      *dst = coordinate(group_, program_.grid, number);
+    } else if (code.op == Op::kLaneId) {
+      *dst = coordinate(lane, program_.lanes, number);
+    } else if (code.op == Op::kSplat) {
+      std::fill_n(dst, code.width, *a);
+    } else if (code.op == Op::kRamp) {
+      const DType dtype = program_.insts[code.id].type.dtype;
+      for (uint32_t i = 0; i < code.width; ++i)
+        dst[i] = canonical_bits(dtype, *a + i * words[code.src[1] + lane]);
+    } else if (code.op == Op::kExtract) {
+      *dst = a[number];
+    } else if (code.op == Op::kShuffle) {
+      shuffle(code, dst, a, lane);
+    } else if (code.op == Op::kFirstN) {
+      for (uint32_t i = 0; i < code.width; ++i)
+        dst[i] = int64_t{i} < static_cast<int64_t>(*a) ? 1 : 0;
+    } else if (code.op == Op::kAtomic) {
+      atomic(code, lane);
+    } else if (code.op == Op::kMma) {
+      mma(code, dst, lane);
+    } else {
+      move_tile(code, lane);
     }
+  }
+
+  static uint64_t coordinate(int64_t number, const std::vector<int64_t>& extents, size_t dim) {
+    for (size_t i = 0; i < dim; ++i)
+      number /= extents[i];
+    return static_cast<uint64_t>(number % extents[dim]);
   }
 
   void shuffle(const Code& code, uint64_t* dst, const uint64_t* a, uint32_t lane) const {
@@ -485,7 +444,7 @@ class Runner {
     return {.era = era_,
             .code = static_cast<uint32_t>(&code - decoded_.codes.data()),
             .lane = lane & 0x3fffffffU,
-            .is_atomic = code.action == Action::kAtomic};
+            .is_atomic = code.op == Op::kAtomic};
   }
 
   uint64_t first_byte(const Memory& memory, uint32_t lane, uint64_t element) const {
@@ -522,7 +481,6 @@ class Runner {
   void write(const Code& code, Memory& memory, uint32_t lane, uint64_t element, uint64_t count,
              const uint64_t* src) {
     check_bounds(code, memory, lane, element, count);
-    check_writable(code, memory, lane);
     if (!memory.marks.empty()) {
       const Touch now = touch_of(code, lane);
       for (uint64_t i = 0; i < count; ++i)
@@ -535,18 +493,11 @@ class Runner {
     }
   }
 
-  void check_writable(const Code& code, const Memory& memory, uint32_t lane) {
-    if (memory.plan->access != ArgumentAccess::kRead || memory.plan->argument < 0) return;
-    found(FaultKind::kAccess, place(code, lane), ": writes ", name_of(memory),
-          ", which the signature says is only read");
-  }
-
   void atomic(const Code& code, uint32_t lane) {
     Memory& memory = memories_[code.memory];
     const uint64_t element = words_[code.src[1] + lane];
     check_bounds(code, memory, lane, element, 1);
     check_align(code, memory, lane, element);
-    check_writable(code, memory, lane);
     check_written(code, memory, lane, element, first_byte(memory, lane, element), 1);
     if (!memory.marks.empty()) {
       const Touch now = touch_of(code, lane);
@@ -556,7 +507,7 @@ class Runner {
     std::array<ScalarBits, 2> args{0, words_[code.src[2] + lane]};
     code.elements.load(args.data(), place, 1);
     words_[code.dst + lane] = args[0];
-    const ScalarBits sum = eval_op(code.op.op, code.op.dtype, args);
+    const ScalarBits sum = eval_op(code.row_op.op, code.row_op.dtype, args);
     code.elements.store(place, &sum, 1);
   }
 
@@ -565,7 +516,7 @@ class Runner {
     const Inst& inst = program_.insts[code.id];
     const auto rows = static_cast<uint32_t>(tile_rows(unit_of(code), inst.type));
     const uint32_t columns = code.width / rows;
-    const bool is_load = code.action == Action::kTileLoad;
+    const bool is_load = code.op == Op::kTileLoad;
     uint64_t* const words = words_.data() + (is_load ? code.dst : code.src[3]) + lane * code.width;
     for (uint32_t row = 0; row < rows; ++row) {
       const uint64_t element = words_[code.src[1] + lane] + row * words_[code.src[2] + lane];
@@ -588,7 +539,7 @@ class Runner {
       return;
     const auto side = [&](const Touch& touch) {
       const Code& code = decoded_.codes[touch.code];
-      const bool is_load = code.action == Action::kLoad || code.action == Action::kTileLoad;
+      const bool is_load = code.op == Op::kLoad || code.op == Op::kTileLoad;
       return concat("`", inst_text(program_, code.id), "` in group ", group_of(touch.era),
                     ", lane ", uint32_t{touch.lane}, touch.has_others != 0 ? " and others" : "",
                     is_load                ? " reads it"

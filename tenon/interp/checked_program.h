@@ -1,6 +1,6 @@
 // CheckedProgram: a linear program decoded for the checked interpreter, which runs all lanes of a
 // group in lockstep and looks at every access: bounds, claims of alignment, bytes never written,
-// races between lanes and between groups, barriers that not all lanes reach, argument access.
+// races between lanes and between groups, barriers that not all lanes reach.
 // Used by interpret.h for host memory and by devices with memory of their own.
 // SPDX-License-Identifier: MIT
 
@@ -38,15 +38,7 @@ struct CheckedArgument {
   uint64_t bits = 0;     ///< of a scalar
 };
 
-enum class FaultKind : uint8_t {
-  kBounds,
-  kAlignment,
-  kNeverWritten,
-  kRace,
-  kBarrier,
-  kAccess,
-  kArgument
-};
+enum class FaultKind : uint8_t { kBounds, kAlignment, kNeverWritten, kRace, kBarrier };
 
 /// The first rule that a launch broke. The text names kernel, instruction, group, lanes, memory and
 /// element, and both sides of a race.
@@ -63,17 +55,18 @@ struct CheckedRun {
 
 class CheckedProgram {
  public:
-  /// The structure of `program` must be sound (ir/linear_verify.h); what the other rules forbid is
-  /// found when it happens. Throws kUnsupported for matrix units that options.units lacks.
+  /// `program` satisfies the verifier (ir/linear_verify.h), but for its rule about barriers: where
+  /// lanes part is found when it happens. Throws kUnsupported for matrix units that options.units
+  /// lacks.
   CheckedProgram(LinearProgram program, const InterpOptions& options);
   CheckedProgram(CheckedProgram&&) noexcept;
   ~CheckedProgram();
 
   const LinearProgram& program() const;
 
-  /// Runs all groups, one after the other, to the end or to the first fault; what was written
-  /// until then stays. Safe from several threads. Throws kUnsupported for programs that need too
-  /// much memory.
+  /// `arguments` fit the signature (why_arguments_differ). Runs all groups, one after the other, to
+  /// the end or to the first fault; what was written until then stays. Safe from several threads.
+  /// Throws kUnsupported for programs that need too much memory.
   CheckedRun run(std::span<const CheckedArgument> arguments) const;
 
  private:

@@ -10,7 +10,6 @@
 
 namespace tenon {
 
-using interp::Action;
 using interp::Code;
 using interp::kNone;
 using interp::MemoryPlan;
@@ -18,38 +17,10 @@ using interp::Range;
 
 namespace {
 
-Action action_of(Op op) {
-  struct Row {
-    Op op;
-    Action action;
-  };
-  constexpr Row kRows[] = {{Op::kGridId, Action::kGridId},
-                           {Op::kSplat, Action::kSplat},
-                           {Op::kRamp, Action::kRamp},
-                           {Op::kExtract, Action::kExtract},
-                           {Op::kShuffle, Action::kShuffle},
-                           {Op::kFirstN, Action::kFirstN},
-                           {Op::kLoad, Action::kLoad},
-                           {Op::kStore, Action::kStore},
-                           {Op::kAtomic, Action::kAtomic},
-                           {Op::kBarrier, Action::kBarrier},
-                           {Op::kFor, Action::kFor},
-                           {Op::kIf, Action::kIf},
-                           {Op::kMma, Action::kMma},
-                           {Op::kTileLoad, Action::kTileLoad},
-                           {Op::kTileStore, Action::kTileStore}};
-  for (const Row& row : kRows) {
-    if (row.op == op) return row.action;
-  }
-  TENON_ASSERT(is_elementwise(op), "interp: no action for ", op_name(op));
-  return Action::kRow;
-}
-
-/// Done before the groups run, or not at all.
-bool is_preset(const Inst& inst) {
-  constexpr std::array kOps{Op::kConst, Op::kParam,    Op::kLaneId,   Op::kAlloc,
-                            Op::kYield, Op::kPrefetch, Op::kUnitSetup};
-  return std::ranges::find(kOps, inst.op) != kOps.end();
+/// Nothing is left to do when the groups run.
+bool is_done(const Inst& inst) {
+  constexpr std::array kOps{Op::kAlloc, Op::kYield, Op::kPrefetch, Op::kUnitSetup};
+  return inst.type.kind == TypeKind::kPointer || std::ranges::find(kOps, inst.op) != kOps.end();
 }
 
 class Decoder {
@@ -68,8 +39,6 @@ class Decoder {
     place_memory(order);
     for (const InstId id : order)
       check_unit(program_.insts[id]);
-    for (const InstId id : order)
-      add_preset(program_.insts[id]);
     out_.body = add_region(0);
     return std::move(out_);
   }
@@ -119,7 +88,6 @@ class Decoder {
                         .num_elements = inst.imm};
       if (inst.op == Op::kParam) {
         const Argument& argument = program_.signature.arguments[static_cast<size_t>(inst.imm)];
-        memory.access = argument.access;
         memory.num_elements = argument.num_elements;
         memory.argument = inst.imm;
       } else if (inst.type.scope == Scope::kReg) {
@@ -147,21 +115,11 @@ class Decoder {
                 " uses a matrix unit (", op_name(inst.op), "): ", *reason);
   }
 
-  void add_preset(const Inst& inst) {
-    const bool has_value = inst.op == Op::kConst || inst.op == Op::kParam || inst.op == Op::kLaneId;
-    if (!has_value || inst.type.kind == TypeKind::kPointer) return;
-    out_.presets.push_back({.dst = places_[inst.first_result],
-                            .width = inst.type.lanes,
-                            .op = inst.op,
-                            .imm = inst.imm,
-                            .dtype = inst.type.dtype});
-  }
-
   // The verifier bounds the depth.
   Range add_region(RegionId region) {  // NOLINT(misc-no-recursion)
     Range range{.begin = static_cast<uint32_t>(out_.codes.size()), .end = 0};
     for (const InstId id : program_.regions[region].insts) {
-      if (!is_preset(program_.insts[id])) out_.codes.push_back(decode(id));
+      if (!is_done(program_.insts[id])) out_.codes.push_back(decode(id));
     }
     range.end = static_cast<uint32_t>(out_.codes.size());
     for (uint32_t i = range.begin; i < range.end; ++i) {
@@ -177,27 +135,26 @@ class Decoder {
   Code decode(InstId id) {
     const Inst& inst = program_.insts[id];
     const auto operands = program_.operands_of(inst);
-    Code code{.action = action_of(inst.op), .width = inst.type.lanes, .imm = inst.imm, .id = id};
+    Code code{.op = inst.op, .width = inst.type.lanes, .imm = inst.imm, .id = id};
     if (inst.num_results > 0) code.dst = places_[inst.first_result];
     for (size_t i = 0; i < operands.size() && i < code.src.size(); ++i)
       code.src[i] = places_[operands[i]] == kNone ? 0 : places_[operands[i]];
     if (!operands.empty()) code.src_width = program_.type_of(operands[0]).lanes;
-    if (code.action == Action::kRow) decode_row(inst, code);
+    if (is_elementwise(inst.op)) decode_row(inst, code);
     if (inst.op == Op::kFor) decode_for(inst, code);
     if (inst.op == Op::kIf) decode_if(inst, code);
-    if (inst.op == Op::kRamp) code.op.dtype = inst.type.dtype;
     if (!operands.empty() && memory_of_[operands[0]] != kNone) decode_access(inst, code);
     return code;
   }
 
   void decode_row(const Inst& inst, Code& code) const {
     const size_t typed = inst.op == Op::kWhere ? 1 : 0;
-    code.op = {.op = inst.op,
-               .dtype = program_.type_of(program_.operands_of(inst)[typed]).dtype,
-               .result = inst.type.dtype,
-               .num_args = static_cast<uint8_t>(inst.num_operands),
-               .fuses_mulacc = fuses_mulacc_};
-    code.row = find_row_function(code.op);
+    code.row_op = {.op = inst.op,
+                   .dtype = program_.type_of(program_.operands_of(inst)[typed]).dtype,
+                   .result = inst.type.dtype,
+                   .num_args = static_cast<uint8_t>(inst.num_operands),
+                   .fuses_mulacc = fuses_mulacc_};
+    code.row = find_row_function(code.row_op);
   }
 
   void decode_access(const Inst& inst, Code& code) const {
@@ -207,7 +164,7 @@ class Decoder {
     code.has_lane_indices = program_.type_of(operands[1]).lanes > 1;
     code.align_mask = static_cast<uint64_t>(std::max<int64_t>(effective_align(inst), 1)) - 1;
     if (inst.op == Op::kAtomic) {
-      code.op = {.op = static_cast<Op>(inst.imm), .dtype = inst.type.dtype};
+      code.row_op = {.op = static_cast<Op>(inst.imm), .dtype = inst.type.dtype};
       code.imm = 0;
     }
     if (const ValueId gate = gate_of(program_, inst); gate != kNoId) {
@@ -243,14 +200,6 @@ class Decoder {
     for (size_t i = 1; i < args.size(); ++i)
       add_move(args[i], yields[i - 1]);
     code.moves[1] = moves_since(begin);
-    for (size_t i = begin; i < out_.moves.size(); ++i) {
-      const auto is_overwritten = [&](const interp::Move& move) {
-        return move.dst == out_.moves[i].src;
-      };
-      code.moves_overlap =
-          code.moves_overlap || std::any_of(out_.moves.begin() + static_cast<std::ptrdiff_t>(begin),
-                                            out_.moves.end(), is_overwritten);
-    }
   }
 
   void decode_if(const Inst& inst, Code& code) {
@@ -271,12 +220,6 @@ class Decoder {
 };
 
 }  // namespace
-
-int64_t interp::coordinate(int64_t number, const std::vector<int64_t>& extents, int64_t dim) {
-  for (int64_t i = 0; i < dim; ++i)
-    number /= extents[static_cast<size_t>(i)];
-  return number % extents[static_cast<size_t>(dim)];
-}
 
 CheckedProgram::CheckedProgram(LinearProgram program, const InterpOptions& options)
     : decoded_(

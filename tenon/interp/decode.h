@@ -13,25 +13,6 @@
 
 namespace tenon::interp {
 
-enum class Action : uint8_t {
-  kRow,  ///< elementwise
-  kGridId,
-  kSplat,
-  kRamp,
-  kExtract,
-  kShuffle,
-  kFirstN,
-  kLoad,
-  kStore,
-  kAtomic,
-  kBarrier,
-  kFor,
-  kIf,
-  kMma,
-  kTileLoad,
-  kTileStore
-};
-
 constexpr uint32_t kNone = ~uint32_t{0};
 
 struct Range {
@@ -48,16 +29,17 @@ struct Move {
 
 /// A value has `width` words for each lane, one lane after the other, from its place on.
 struct Code {
-  Action action = Action::kRow;
+  Op op = Op::kConst;
   bool has_lane_indices = false;  ///< gather, scatter
   bool has_lane_gates = false;
-  uint32_t width = 1;      ///< of the result, or of what is moved
-  uint32_t src_width = 1;  ///< of src[0]
-  RowOp op;                ///< kRow
-  RowFunction row = nullptr;
+  uint32_t width = 1;         ///< of the result, or of what is moved
+  uint32_t src_width = 1;     ///< of src[0]
+  RowFunction row = nullptr;  ///< elementwise ops
+  RowOp row_op;
+  ElementMoves elements{};  ///< memory accesses
+  uint32_t memory = kNone;  ///< number in Decoded::memories
   uint32_t dst = 0;
   std::array<uint32_t, 4> src{};
-  uint32_t memory = kNone;  ///< number in Decoded::memories
   uint32_t gate = kNone;
   uint32_t alt = kNone;
   uint64_t align_mask = 0;  ///< bits of an address that must be 0
@@ -66,9 +48,7 @@ struct Code {
   std::array<Range, 2> bodies{};  ///< codes of the regions
   /// For: starts, then what an iteration hands on. If: what either region yields.
   std::array<Range, 2> moves{};
-  ElementMoves elements{};  ///< of memory accesses
   uint32_t loop_index = kNone;
-  bool moves_overlap = false;  ///< of a loop: values change places
 };
 
 /// What a pointer points at.
@@ -76,24 +56,11 @@ struct MemoryPlan {
   ValueId pointer = kNoId;
   Scope scope = Scope::kGlobal;
   DType dtype = DType::kF32;
-  ArgumentAccess access = ArgumentAccess::kReadWrite;
   int64_t num_elements = 0;
   int64_t argument = -1;
   int64_t offset = 0;     ///< in local memory, of group and private memory
   int64_t lane_step = 0;  ///< bytes between the pieces of lanes, of private memory
 };
-
-/// A value that is the same in all groups.
-struct Preset {
-  uint32_t dst = 0;
-  uint32_t width = 1;
-  Op op = Op::kConst;  ///< const, param, lane_id
-  int64_t imm = 0;
-  DType dtype = DType::kI32;
-};
-
-/// The extent of dimension `dim` at `number`, the first dimension running fastest.
-int64_t coordinate(int64_t number, const std::vector<int64_t>& extents, int64_t dim);
 
 struct Decoded {
   LinearProgram program;
@@ -104,7 +71,6 @@ struct Decoded {
   Range body;
   std::vector<Code> codes;
   std::vector<Move> moves;
-  std::vector<Preset> presets;
   std::vector<MemoryPlan> memories;
 };
 

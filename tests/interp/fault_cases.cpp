@@ -300,20 +300,6 @@ void add_barriers(std::vector<FaultCase>& cases) {
       {0, 1});
 }
 
-void add_access(std::vector<FaultCase>& cases) {
-  cases.push_back({"a store to an input",
-                   FaultKind::kAccess,
-                   "`store %x[%0c], %1c` in group 0, lane 0: writes argument 'x'",
-                   program(1, 1, 2, 2, R"(%v = load i32x2 %x[%0c] store %y[%0c], %v
-          <store %x[%0c], %1c|>)"),
-                   {10, 11}});
-  const std::string scalar = R"(tir 1 func f grid(1) lanes(1) scratch 0 {
-    arg 0 s i32 in 0..3 arg 1 y i32[1] write
-    %s = param 0 %y = param 1 %z = const i32 0 store %y[%z], %s })";
-  cases.push_back({"a scalar above its range", FaultKind::kArgument, "4", scalar, {1}, 4});
-  cases.push_back({"a scalar below its range", FaultKind::kArgument, "-1", scalar, {1}, -1});
-}
-
 }  // namespace
 
 std::string one_side(const std::string& text, bool is_mended) {
@@ -340,7 +326,6 @@ std::vector<FaultCase> fault_cases() {
   add_atomics(cases);
   add_races_of_groups(cases);
   add_barriers(cases);
-  add_access(cases);
   return cases;
 }
 

@@ -19,7 +19,6 @@ struct FaultCase {
   std::string words;  ///< of the report
   std::string text;
   std::vector<int64_t> want;  ///< y after the mended program
-  int64_t scalar = 0;         ///< of the faulty one; the mended program gets 1
   int64_t hole = -1;          ///< element of the first buffer that was never written
 };
 

@@ -6,7 +6,6 @@
 
 #include <bit>
 
-#include "tenon/backend/interp/tir_compiler.h"
 #include "tenon/device/program.h"
 #include "tenon/engine/engine_device.h"
 #include "tenon/engine/program_store.h"
@@ -172,7 +171,7 @@ TEST_F(InterpDevice, ProgramsOfOneObjectAreFoundByName) {
     EXPECT_EQ(compiler.disassemble(object.bytes, source.name), source.text);
   const KernelSource wrong{"f", "tir 1 func f grid(0) lanes(1) scratch 0 { }"};
   EXPECT_ERROR(compiler.compile({&wrong, 1}), ErrorCode::kCompileFailed, "expected an extent");
-  const Renderer& renderer = interp::tir_renderer();
+  const Renderer& renderer = *device_.renderer().renderer;
   const std::vector<RenderedSource> twice{{sources[0].text, "ab"}, {sources[0].text, "ab"}};
   EXPECT_EQ(renderer.join(twice), sources[0].text);
   const std::vector<RenderedSource> two{{sources[0].text, "ab"}, {sources[1].text, "ab"}};
