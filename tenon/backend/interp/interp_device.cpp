@@ -188,7 +188,7 @@ Target own_target() {
   target.native_ops = {Op::kSqrt, Op::kTrunc, Op::kFma};
   target.max_vector_bytes = 16;
   target.max_local_bytes = 64 << 10;
-  target.max_lanes = 1;
+  target.max_lanes = 256;
   target.max_arguments = 4096;
   target.threads = 4;
   target.caches = {{64 << 10, 8, 1, 50}, {1 << 20, 8, 4, 20}};
