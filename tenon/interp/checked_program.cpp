@@ -178,10 +178,8 @@ class Runner {
       const Code& code = decoded_.codes[i];
       if (code.row != nullptr) {
         run_row(code, lanes);
-      } else if (code.op == Op::kLoad) {
-        load(code, lanes);
-      } else if (code.op == Op::kStore) {
-        store(code, lanes);
+      } else if (code.op == Op::kLoad || code.op == Op::kStore) {
+        access(code, lanes);
       } else if (code.op == Op::kFor) {
         run_for(code, lanes);
       } else if (code.op == Op::kIf) {
@@ -209,8 +207,8 @@ class Runner {
     }
   }
 
-  void run_branch(const Code& code, size_t number,
-                  const Lanes& lanes) {  // NOLINT(misc-no-recursion)
+  // NOLINTNEXTLINE(misc-no-recursion)
+  void run_branch(const Code& code, size_t number, const Lanes& lanes) {
     run_codes(code.bodies[number], lanes);
     move(code.moves[number], lanes);
   }
@@ -245,15 +243,6 @@ class Runner {
     }
   }
 
-  void copy_words(uint64_t* dst, const uint64_t* src, uint32_t width, const Lanes& lanes) {
-    if (lanes.mask == nullptr) {
-      std::copy_n(src + lanes.begin * width, lanes.count * width, dst + lanes.begin * width);
-      return;
-    }
-    lanes.for_each(
-        [&](uint32_t lane) { std::copy_n(src + lane * width, width, dst + lane * width); });
-  }
-
   // Values may change places, so all are read first.
   void move(Range range, const Lanes& lanes) {
     carried_.clear();
@@ -265,7 +254,10 @@ class Runner {
     const uint64_t* next = carried_.data();
     for (uint32_t i = range.begin; i < range.end; ++i) {
       const Move& each = decoded_.moves[i];
-      copy_words(words_.data() + each.dst, next, each.width, lanes);
+      lanes.for_each([&](uint32_t lane) {
+        std::copy_n(next + lane * each.width, each.width,
+                    words_.data() + each.dst + lane * each.width);
+      });
       next += each.width * decoded_.num_lanes;
     }
   }
@@ -361,65 +353,79 @@ class Runner {
 
   // --- memory -----------------------------------------------------------------------------------
 
-  void load(const Code& code, const Lanes& lanes) {
-    access(code, lanes, code.alt, code.dst,
-           [&](Memory& memory, uint64_t element, uint64_t count, uint32_t lane, uint64_t word) {
-             read(code, memory, lane, element, count, words_.data() + word);
-           });
-  }
-
-  void store(const Code& code, const Lanes& lanes) {
-    access(code, lanes, kNone, code.src[2],
-           [&](Memory& memory, uint64_t element, uint64_t count, uint32_t lane, uint64_t word) {
-             write(code, memory, lane, element, count, words_.data() + word);
-           });
-  }
-
-  /// Calls touch for each run of elements that lie side by side and are not gated off; `moved` is
-  /// the place of the words, where what is gated off becomes those of `alt`.
-  template <typename TouchRun>
-  void access(const Code& code, const Lanes& lanes, uint32_t alt, uint32_t moved,
-              TouchRun&& touch) {
-    Memory& memory = memories_[code.memory];
+  void access(const Code& code, const Lanes& lanes) {
     run_.lane_operations += uint64_t{lanes.count} * code.width;
+    const uint32_t moved = code.op == Op::kLoad ? code.dst : code.src[2];
     lanes.for_each([&](uint32_t lane) {
       const uint64_t first = uint64_t{lane} * code.width;
-      const uint64_t index = code.src[1] + (code.has_lane_indices ? first : lane);
-      const uint64_t element = words_[index] + static_cast<uint64_t>(code.imm);
-      if (code.gate == kNone && !code.has_lane_indices) {
-        check_align(code, memory, lane, element);
-        touch(memory, element, code.width, lane, moved + first);
-        return;
-      }
-      const auto is_on = [&](uint32_t i) {
-        if (code.gate == kNone) return true;
-        return words_[code.gate + (code.has_lane_gates ? first + i : lane)] != 0;
-      };
-      bool is_aligned = false;
-      for (uint32_t i = 0; i < code.width;) {
-        if (!is_on(i)) {
-          if (alt != kNone) words_[moved + first + i] = words_[alt + first + i];
-          ++i;
-          continue;
-        }
-        uint32_t count = 1;
-        if (code.has_lane_indices) {
-          const uint64_t at = words_[index + i] + static_cast<uint64_t>(code.imm);
-          check_align(code, memory, lane, at);
-          touch(memory, at, count, lane, moved + first + i);
-        } else {
-          while (i + count < code.width && is_on(i + count))
-            ++count;
-          if (!is_aligned) check_align(code, memory, lane, element);
-          is_aligned = true;
-          touch(memory, element + i, count, lane, moved + first + i);
-        }
-        i += count;
+      if (code.has_lane_indices) {
+        access_elements(code, lane, first, moved + first);
+      } else {
+        access_runs(code, lane, first, moved + first);
       }
     });
   }
 
-  void check_align(const Code& code, const Memory& memory, uint32_t lane, uint64_t element) {
+  bool is_on(const Code& code, uint32_t lane, uint64_t first, uint32_t i) const {
+    if (code.gate == kNone) return true;
+    return words_[code.gate + (code.has_lane_gates ? first + i : lane)] != 0;
+  }
+
+  // Elements side by side, in runs of those that are not gated off.
+  void access_runs(const Code& code, uint32_t lane, uint64_t first, uint64_t moved) {
+    const uint64_t element = words_[code.src[1] + lane] + static_cast<uint64_t>(code.imm);
+    bool is_aligned = false;
+    for (uint32_t i = 0; i < code.width;) {
+      if (!is_on(code, lane, first, i)) {
+        take_alt(code, first + i, moved + i);
+        ++i;
+        continue;
+      }
+      uint32_t count = code.gate == kNone ? code.width : 1;
+      while (i + count < code.width && is_on(code, lane, first, i + count))
+        ++count;
+      if (!is_aligned) check_align(code, lane, element);
+      is_aligned = true;
+      touch(code, lane, element + i, count, moved + i);
+      i += count;
+    }
+  }
+
+  void access_elements(const Code& code, uint32_t lane, uint64_t first, uint64_t moved) {
+    for (uint32_t i = 0; i < code.width; ++i) {
+      if (!is_on(code, lane, first, i)) {
+        take_alt(code, first + i, moved + i);
+        continue;
+      }
+      const uint64_t element = words_[code.src[1] + first + i] + static_cast<uint64_t>(code.imm);
+      check_align(code, lane, element);
+      touch(code, lane, element, 1, moved + i);
+    }
+  }
+
+  void take_alt(const Code& code, uint64_t word, uint64_t moved) {
+    if (code.alt != kNone) words_[moved] = words_[code.alt + word];
+  }
+
+  /// Moves elements that lie side by side between memory and the words from `word` on.
+  void touch(const Code& code, uint32_t lane, uint64_t element, uint64_t count, uint64_t word) {
+    Memory& memory = memories_[code.memory];
+    const bool is_write = code.op == Op::kStore || code.op == Op::kTileStore;
+    check_bounds(code, memory, lane, element, count);
+    if (!memory.marks.empty()) mark(code, memory, lane, element, count, is_write);
+    const uint64_t byte = first_byte(memory, lane, element);
+    if (is_write) {
+      code.elements.store(memory.bytes + byte, words_.data() + word, count);
+      if (memory.written == nullptr) return;
+      std::memset(memory.written + byte, 1, count * memory.element_bytes);
+    } else {
+      check_written(code, memory, lane, element, byte, count);
+      code.elements.load(words_.data() + word, memory.bytes + byte, count);
+    }
+  }
+
+  void check_align(const Code& code, uint32_t lane, uint64_t element) {
+    const Memory& memory = memories_[code.memory];
     const uint64_t address = memory.address + element * memory.element_bytes;
     if ((address & code.align_mask) == 0) return;
     found(FaultKind::kAlignment, place(code, lane), ": claims align ", code.align_mask + 1,
@@ -440,28 +446,8 @@ class Runner {
           " with ", memory.num_elements, " elements");
   }
 
-  Touch touch_of(const Code& code, uint32_t lane) const {
-    return {.era = era_,
-            .code = static_cast<uint32_t>(&code - decoded_.codes.data()),
-            .lane = lane & 0x3fffffffU,
-            .is_atomic = code.op == Op::kAtomic};
-  }
-
   uint64_t first_byte(const Memory& memory, uint32_t lane, uint64_t element) const {
     return lane * static_cast<uint64_t>(memory.plan->lane_step) + element * memory.element_bytes;
-  }
-
-  void read(const Code& code, Memory& memory, uint32_t lane, uint64_t element, uint64_t count,
-            uint64_t* dst) {
-    check_bounds(code, memory, lane, element, count);
-    const uint64_t byte = first_byte(memory, lane, element);
-    if (!memory.marks.empty()) {
-      const Touch now = touch_of(code, lane);
-      for (uint64_t i = 0; i < count; ++i)
-        meet(memory.marks[element + i].read(now, shared_era(memory)), now, memory, element + i);
-    }
-    check_written(code, memory, lane, element, byte, count);
-    code.elements.load(dst, memory.bytes + byte, count);
   }
 
   void check_written(const Code& code, const Memory& memory, uint32_t lane, uint64_t element,
@@ -478,31 +464,13 @@ class Runner {
                                : ", which is no input, before this launch has written it");
   }
 
-  void write(const Code& code, Memory& memory, uint32_t lane, uint64_t element, uint64_t count,
-             const uint64_t* src) {
-    check_bounds(code, memory, lane, element, count);
-    if (!memory.marks.empty()) {
-      const Touch now = touch_of(code, lane);
-      for (uint64_t i = 0; i < count; ++i)
-        meet(memory.marks[element + i].write(now, shared_era(memory)), now, memory, element + i);
-    }
-    const uint64_t byte = first_byte(memory, lane, element);
-    code.elements.store(memory.bytes + byte, src, count);
-    if (memory.written != nullptr) {
-      std::memset(memory.written + byte, 1, count * memory.element_bytes);
-    }
-  }
-
   void atomic(const Code& code, uint32_t lane) {
     Memory& memory = memories_[code.memory];
     const uint64_t element = words_[code.src[1] + lane];
     check_bounds(code, memory, lane, element, 1);
-    check_align(code, memory, lane, element);
+    check_align(code, lane, element);
     check_written(code, memory, lane, element, first_byte(memory, lane, element), 1);
-    if (!memory.marks.empty()) {
-      const Touch now = touch_of(code, lane);
-      meet(memory.marks[element].write(now, shared_era(memory)), now, memory, element);
-    }
+    if (!memory.marks.empty()) mark(code, memory, lane, element, 1, true);
     std::byte* const place = memory.bytes + first_byte(memory, lane, element);
     std::array<ScalarBits, 2> args{0, words_[code.src[2] + lane]};
     code.elements.load(args.data(), place, 1);
@@ -512,31 +480,34 @@ class Runner {
   }
 
   void move_tile(const Code& code, uint32_t lane) {
-    Memory& memory = memories_[code.memory];
     const Inst& inst = program_.insts[code.id];
     const auto rows = static_cast<uint32_t>(tile_rows(unit_of(code), inst.type));
     const uint32_t columns = code.width / rows;
     const bool is_load = code.op == Op::kTileLoad;
-    uint64_t* const words = words_.data() + (is_load ? code.dst : code.src[3]) + lane * code.width;
+    const uint64_t words = (is_load ? code.dst : code.src[3]) + uint64_t{lane} * code.width;
     for (uint32_t row = 0; row < rows; ++row) {
       const uint64_t element = words_[code.src[1] + lane] + row * words_[code.src[2] + lane];
-      if (is_load) {
-        read(code, memory, lane, element, columns, words + row * columns);
-      } else {
-        write(code, memory, lane, element, columns, words + row * columns);
-      }
+      touch(code, lane, element, columns, words + row * columns);
     }
   }
 
   // --- races ------------------------------------------------------------------------------------
 
-  uint32_t shared_era(const Memory& memory) const {
-    return memory.is_shared_by_groups ? group_era_ : 0;
+  void mark(const Code& code, Memory& memory, uint32_t lane, uint64_t element, uint64_t count,
+            bool is_write) {
+    const Touch now{.era = era_,
+                    .code = static_cast<uint32_t>(&code - decoded_.codes.data()),
+                    .lane = lane & 0x3fffffffU,
+                    .is_atomic = code.op == Op::kAtomic};
+    const uint32_t group_era = memory.is_shared_by_groups ? group_era_ : 0;
+    for (uint64_t i = element; i < element + count; ++i) {
+      Mark& mark = memory.marks[i];
+      const Touch* const other = is_write ? mark.write(now, group_era) : mark.read(now, group_era);
+      if (other != nullptr) report_race(*other, now, memory, i);
+    }
   }
 
-  void meet(const Touch* other, const Touch& now, const Memory& memory, uint64_t element) {
-    if (other == nullptr) [[likely]]
-      return;
+  void report_race(const Touch& other, const Touch& now, const Memory& memory, uint64_t element) {
     const auto side = [&](const Touch& touch) {
       const Code& code = decoded_.codes[touch.code];
       const bool is_load = code.op == Op::kLoad || code.op == Op::kTileLoad;
@@ -546,9 +517,9 @@ class Runner {
                     : touch.is_atomic != 0 ? " updates it"
                                            : " writes it");
     };
-    const bool is_in_group = other->era >= group_era_;
+    const bool is_in_group = other.era >= group_era_;
     found(FaultKind::kRace, "kernel '", program_.name, "': race on element ", element, " of ",
-          name_of(memory), ": ", side(*other), ", ", side(now),
+          name_of(memory), ": ", side(other), ", ", side(now),
           is_in_group ? ", and no barrier stands between them" : ", and nothing orders groups");
   }
 

@@ -90,6 +90,9 @@ class Decoder {
         const Argument& argument = program_.signature.arguments[static_cast<size_t>(inst.imm)];
         memory.num_elements = argument.num_elements;
         memory.argument = inst.imm;
+        const auto known = std::ranges::find(out_.memories, inst.imm, &MemoryPlan::argument);
+        memory_of_[inst.first_result] = static_cast<uint32_t>(known - out_.memories.begin());
+        if (known != out_.memories.end()) continue;  // pointers to one argument share its memory
       } else if (inst.type.scope == Scope::kReg) {
         const int64_t align = std::max<int64_t>(effective_align(inst), 1);
         const int64_t step = inst.imm * dtype_size_bytes(inst.type.dtype);

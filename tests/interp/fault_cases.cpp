@@ -191,6 +191,10 @@ void add_races_of_lanes(std::vector<FaultCase>& cases) {
       program(1, 2, 2, 4, R"(store %y[%l], %l <|barrier> %o = sub i32 %1c, %l
           %v = load i32 %y[%o] store %y[%l + 2], %v)"),
       {0, 1, 1, 0});
+  add("a result under two names", "no barrier stands between",
+      program(1, 2, 2, 4, R"(%z = param 1 store %y[%l], %l <|barrier> %o = sub i32 %1c, %l
+          %v = load i32 %z[%o] store %z[%l + 2], %v)"),
+      {0, 1, 1, 0});
   add("vectors of lanes overlap", "race on element 1 of argument 'y'",
       program(1, 2, 4, 4, R"(%b = mul i32 %l, <%1c|%2c> %v = load i32x2 %x[%b]
           if %true { store %y[%b], %v })"),
