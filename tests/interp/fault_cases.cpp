@@ -191,6 +191,13 @@ void add_races_of_lanes(std::vector<FaultCase>& cases) {
       program(1, 2, 2, 4, R"(store %y[%l], %l <|barrier> %o = sub i32 %1c, %l
           %v = load i32 %y[%o] store %y[%l + 2], %v)"),
       {0, 1, 1, 0});
+  add("read once by its own lane, then by another one, and overwritten",
+      "reads it, `store %t[%l], %w` in group 0",
+      program(1, 2, 2, 2, R"(%t = alloc i32 2 group store %t[%l], %l barrier
+          %v = load i32 %t[%l] barrier %o = sub i32 %1c, %l %w = load i32 %t[%o] <|barrier>
+          store %t[%l], %w barrier %r = load i32 %t[%l] store %y[%l], %r)",
+              "write", "8"),
+      {1, 0});
   add("a result under two names", "no barrier stands between",
       program(1, 2, 2, 4, R"(%z = param 1 store %y[%l], %l <|barrier> %o = sub i32 %1c, %l
           %v = load i32 %z[%o] store %z[%l + 2], %v)"),
@@ -234,9 +241,9 @@ void add_atomics(std::vector<FaultCase>& cases) {
           %v = load i32 %t[%0c] store %y[%l], %v)",
               "write", "4"),
       {4, 4, 4, 4});
-  add("atomics, and a read by the lane of the last one", "updates it, `%v = load i32 %y[%0c]",
-      program(1, 2, 2, 2, R"(%o = atomic add %y[%0c], %1c <|barrier> %last = eq i32 %l, %1c
-          %v = load i32 %y[%0c] gate %last alt %0c store %y[%1c], %v gate %last)",
+  add("atomics, and a read by the lane of the first one", "updates it, `%v = load i32 %y[%0c]",
+      program(1, 2, 2, 2, R"(%o = atomic add %y[%0c], %1c <|barrier> %first = eq i32 %l, %0c
+          %v = load i32 %y[%0c] gate %first alt %0c store %y[%1c], %v gate %first)",
               "readwrite"),
       {12, 12});
   add("atomics of groups and a plain read", "and nothing orders groups",
@@ -268,6 +275,11 @@ void add_races_of_groups(std::vector<FaultCase>& cases) {
           %v = load i32 %y[%k] gate %first alt %0c store %y[%g], %4c store %y[%g + 2], %v)",
               "readwrite"),
       {4, 4, 10, 0});
+  add("a group writes what it and one before it read", "in group 0, lane 0 reads it, `store",
+      program(2, 1, 2, 2, R"(%k = mul i32 %g, <%0c|%1c> %v = load i32 %y[%k] %on = eq i32 %g, %1c
+          store %y[%k], %4c gate %on)",
+              "readwrite"),
+      {10, 4});
   add("groups overlap by an element", "race on element 2 of argument 'y'",
       program(2, 1, 4, 4, R"(%b = mul i32 %g, %2c for %i = %0c..<%3c|%2c> {
           %at = add i32 %b, %i %c = lt i32 %at, %4c store %y[%at], %at gate %c })"),

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,10 @@ struct FaultCase {
   std::vector<int64_t> want;  ///< y after the mended program
   int64_t hole = -1;          ///< element of the first buffer that was never written
 };
+
+inline void PrintTo(const FaultCase& item, std::ostream* out) {
+  *out << item.name;
+}
 
 std::vector<FaultCase> fault_cases();
 
