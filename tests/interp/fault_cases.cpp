@@ -198,6 +198,14 @@ void add_races_of_lanes(std::vector<FaultCase>& cases) {
           store %t[%l], %w barrier %r = load i32 %t[%l] store %y[%l], %r)",
               "write", "8"),
       {1, 0});
+  add("what all lanes read, overwritten by the first one",
+      "lane 0 and others reads it, `store %t[%0c], %l gate %first`",
+      program(1, 2, 2, 2, R"(%t = alloc i32 1 group %first = eq i32 %l, %0c
+          store %t[%0c], %4c gate %first barrier %v = load i32 %t[%0c] <|barrier>
+          store %t[%0c], %l gate %first barrier %r = load i32 %t[%0c] %s = add i32 %v, %r
+          store %y[%l], %s)",
+              "write", "4"),
+      {4, 4});
   add("a result under two names", "no barrier stands between",
       program(1, 2, 2, 4, R"(%z = param 1 store %y[%l], %l <|barrier> %o = sub i32 %1c, %l
           %v = load i32 %z[%o] store %z[%l + 2], %v)"),
