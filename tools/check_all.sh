@@ -116,7 +116,8 @@ step_prop() {
 step_graphs() {
   cmake --preset release && cmake --build --preset release --target tenon_prop || return 1
   local prop=build/release/tenon_prop
-  TENON_VERIFY_IR=1 TENON_CACHE=0 $prop --count 2000 && $prop --count 2000 --hunt all &&
+  TENON_VERIFY_IR=1 TENON_CACHE=0 $prop --count 2000 && $prop --count 2000 --device INTERP &&
+    $prop --count 2000 --hunt all &&
     $prop --count 2000 --same-text
 }
 
