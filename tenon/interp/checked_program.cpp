@@ -348,7 +348,7 @@ class Runner {
       return std::span(words_.data() + code.src[i] + lane * width, width);
     };
     std::ranges::copy(elements(2), dst);
-    eval_unit(unit_of(code), elements(0), elements(1), {dst, code.width});
+    eval_unit(unit_of(code), elements(0), elements(1), {dst, code.width}, fused_f32);
   }
 
   // --- memory -----------------------------------------------------------------------------------

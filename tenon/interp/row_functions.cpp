@@ -202,6 +202,10 @@ RowFunction find_row_function(const RowOp& op) {
   return with_host_type(op.dtype, []<typename T>(T) -> RowFunction { return row<T>; });
 }
 
+uint64_t fused_f32(uint64_t a, uint64_t b, uint64_t c) {
+  return put(std::fma(get<float>(a), get<float>(b), get<float>(c)));
+}
+
 ElementMoves find_element_moves(DType dtype) {
   return with_host_type(dtype, []<typename T>(T) -> ElementMoves {
     using Stored = std::conditional_t<

@@ -31,6 +31,9 @@ RowFunction find_row_function(const RowOp& op);
 /// The same by eval_op, eval_cast and their kin: what every row function is measured against.
 void eval_row(const RowOp& op, uint64_t* dst, const uint64_t* const* src, size_t count);
 
+/// fma of f32 by the host, with the bits of eval_fused_mulacc.
+uint64_t fused_f32(uint64_t a, uint64_t b, uint64_t c);
+
 /// Elements of a dtype between memory and words in canonical form.
 struct ElementMoves {
   void (*load)(uint64_t* dst, const std::byte* src, size_t count);

@@ -11,6 +11,7 @@
 #include "tenon/base/error.h"
 #include "tenon/base/text.h"
 #include "tenon/ir/eval_op.h"
+#include "tenon/ir/eval_unit.h"
 #include "tests/support/random.h"
 #include "tests/support/special_values.h"
 
@@ -109,6 +110,39 @@ TEST(RowFunctions, GiveTheBitsOfEvalCast) {
     }
   }
   EXPECT_EQ(num_fast, 11 * 10);
+}
+
+TEST(RowFunctions, UnitsGiveTheSameBitsWithTheHostsFma) {
+  Random random(4);
+  const Words numbers = some_values(DType::kBF16, random);
+  const Words sums = some_values(DType::kF32, random);
+  for (const UnitSum sum : {UnitSum::kOddFirst, UnitSum::kTwoSums, UnitSum::kFree}) {
+    for (const bool flushes : {false, true}) {
+      const MatrixUnit unit{.a = DType::kBF16,
+                            .b = DType::kBF16,
+                            .acc = DType::kF32,
+                            .n = 4,
+                            .k = 6,
+                            .group = 2,
+                            .sum = sum,
+                            .flushes_denormals = flushes};
+      for (int i = 0; i < 2000; ++i) {
+        Words a(6);
+        Words b(24);
+        Words want(4);
+        for (Words* words : {&a, &b}) {
+          for (uint64_t& word : *words)
+            word = random.pick_from(numbers);
+        }
+        for (uint64_t& word : want)
+          word = random.pick_from(sums);
+        Words got = want;
+        eval_unit(unit, a, b, want);
+        eval_unit(unit, a, b, got, fused_f32);
+        ASSERT_EQ(got, want) << to_text(unit) << ", case " << i;
+      }
+    }
+  }
 }
 
 TEST(RowFunctions, TheResultMayTakeThePlaceOfAnOperand) {
