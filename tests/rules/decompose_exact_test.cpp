@@ -332,7 +332,8 @@ TEST(DecomposeExact, RefusesWithAReason) {
   EXPECT_TRUE(why_not_decomposable(Op::kFma, DType::kF32, small).has_value());
   EXPECT_TRUE(why_not_decomposable(Op::kFma, DType::kF64, baseline_target()).has_value());
   small.native_ops = {};
-  EXPECT_TRUE(why_not_decomposable(Op::kSqrt, DType::kF32, small).has_value());
+  EXPECT_FALSE(why_not_decomposable(Op::kSqrt, DType::kF32, small).has_value());
+  EXPECT_TRUE(why_not_decomposable(Op::kSqrt, DType::kF64, small).has_value());
 }
 
 }  // namespace
