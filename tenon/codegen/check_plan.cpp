@@ -68,8 +68,9 @@ std::optional<std::string> check_lanes(const Kernel& kernel, const PlacedComp& c
                 width, " bytes; the target's vectors have ", target.max_vector_bytes, " bytes");
 }
 
-// Several instances of one point would write one place.
+// Several instances of one point would write one place; tiles of a unit are padded.
 std::optional<std::string> check_single_points(const PlacedComp& comp) {
+  if (unit_axes_of(comp.instances).column) return std::nullopt;
   for (size_t i = 0; i < comp.instances.size(); ++i) {
     const AxisUse& use = comp.comp->axes[static_cast<size_t>(comp.instance_parts[i].axis)];
     if (axis_extent(comp.instances[i].axis) == 1 || axis_extent(use.axis) != 1) continue;
