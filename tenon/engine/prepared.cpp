@@ -10,12 +10,14 @@
 
 #include "tenon/base/error.h"
 #include "tenon/base/planted_fault.h"
+#include "tenon/base/settings.h"
 #include "tenon/base/text.h"
 #include "tenon/base/timing.h"
 #include "tenon/codegen/relayout_constants.h"
 #include "tenon/engine/engine_device.h"
 #include "tenon/engine/placement.h"
 #include "tenon/engine/program_store.h"
+#include "tenon/engine/shadow.h"
 #include "tenon/engine/storage.h"
 #include "tenon/ir/linear_verify.h"
 #include "tenon/ir/tensor_ops.h"
@@ -83,7 +85,8 @@ PreparedCall prepare_call(const ScheduledCall& call, std::span<const PreparedBuf
                       .dtypes = {},
                       .copy_from = call.copy_from,
                       .fill = {},
-                      .relaid = {}};
+                      .relaid = {},
+                      .shadow = nullptr};
   const PreparedBuffer& output = buffers[static_cast<size_t>(call.buffers[0])];
   if (call.constant && output.size_bytes <= kMaxFillBytes) result.fill = call.constant;
   for (const int number : call.buffers) {
@@ -143,8 +146,12 @@ void prepare_programs(const Schedule& schedule, Prepared& prepared, RealizeStats
   }
   for (const Wanted& wanted : by_device) {
     std::vector<ProgramPtr> programs = find_programs(*wanted.device, wanted.kernels, stats, plans);
-    for (size_t i = 0; i < programs.size(); ++i)
-      prepared.calls[wanted.calls[i]].program = std::move(programs[i]);
+    for (size_t i = 0; i < programs.size(); ++i) {
+      PreparedCall& call = prepared.calls[wanted.calls[i]];
+      call.program = std::move(programs[i]);
+      if (!setting_bool(Setting::kCheck)) continue;
+      call.shadow = std::make_shared<const Shadow>(*wanted.device, *wanted.kernels[i], plans);
+    }
   }
 }
 
@@ -216,6 +223,7 @@ std::optional<Hash128> key_of(const GraphForm& form, const Device& default_devic
   add_list(form.outputs);
   words.push_back(id_of(&engine_device(default_device)));
   words.push_back(has_simple_plans() ? 1 : 0);
+  words.push_back(setting_bool(Setting::kCheck) ? 1 : 0);
   words.push_back(static_cast<int64_t>(planted_fault()));
   return hash128(std::as_bytes(std::span(words)));
 }

@@ -27,6 +27,7 @@ namespace tenon {
 class Device;
 class EngineDevice;
 class GivenPlans;
+class Shadow;
 struct RealizeStats;
 
 /// A part of a graph in a canonical order, each node once, sources before users, cut at the nodes
@@ -79,6 +80,7 @@ struct PreparedCall {
   int copy_from = -1;            ///< for copies: the source
   std::optional<uint64_t> fill;  ///< for fills: bits of every element
   std::vector<RelaidParameter> relaid;
+  std::shared_ptr<const Shadow> shadow;  ///< of kernels, where setting TENON_CHECK is on
 };
 
 struct Prepared {

@@ -17,6 +17,7 @@
 #include "tenon/engine/given_plans.h"
 #include "tenon/engine/memory_checks.h"
 #include "tenon/engine/prepared.h"
+#include "tenon/engine/shadow.h"
 #include "tenon/engine/storage.h"
 #include "tenon/ir/tensor_ops.h"
 
@@ -212,27 +213,43 @@ class Realizer {
     output.copy_in(bytes);
   }
 
+  /// What the call's parameter `number` is; its copies of constants begin at `first_relaid`.
+  const Buffer& argument_of(const PreparedCall& call, size_t number, size_t first_relaid) const {
+    for (size_t i = 0; i < call.relaid.size(); ++i) {
+      if (call.relaid[i].parameter == number) return relaid_[first_relaid + i];
+    }
+    return buffers_[static_cast<size_t>(call.buffers[number])];
+  }
+
   void run_kernel(const PreparedCall& call) {
     const MemoryChecks checks = memory_checks();
     const Buffer& output = make_output(call);
     if (checks.poison_outputs) output.fill(kPoisonByte);
     std::vector<ArgumentValue> values;
     values.reserve(call.buffers.size());
+    const size_t first_relaid = num_relaid_used_;
+    num_relaid_used_ += call.relaid.size();
     for (size_t i = 0; i < call.buffers.size(); ++i) {
-      const Buffer& buffer = buffers_[static_cast<size_t>(call.buffers[i])];
+      const Buffer& buffer = argument_of(call, i, first_relaid);
       values.push_back({.is_buffer = true,
                         .dtype = call.dtypes[i],
                         .address = buffer.address(),
                         .size_bytes = buffer.size_bytes()});
     }
-    for (const RelaidParameter& parameter : call.relaid) {
-      const Buffer& copy = relaid_[num_relaid_used_++];
-      values[parameter.parameter].address = copy.address();
-      values[parameter.parameter].size_bytes = copy.size_bytes();
+    std::vector<Buffer> arguments;
+    std::optional<ShadowLaunch> shadow;
+    if (call.shadow != nullptr) {
+      for (size_t i = 0; i < call.buffers.size(); ++i)
+        arguments.push_back(argument_of(call, i, first_relaid));
+      shadow.emplace(*call.shadow, arguments);
     }
     const int64_t start_ns = now_ns();
     call.program->launch(values);
     const int64_t time_ns = now_ns() - start_ns;
+    if (shadow) {
+      device_of(call)->driver().synchronize();
+      shadow->compare(arguments);
+    }
     stats_.kernel_ns += time_ns;
     ++stats_.kernels;
     send_event({.kind = EngineEvent::Kind::kLaunched,

@@ -90,11 +90,11 @@ class Runner {
   Runner(const Decoded& decoded, std::span<const CheckedArgument> arguments)
       : decoded_(decoded), program_(decoded.program), arguments_(arguments) {}
 
-  CheckedRun run() {
+  CheckedRun run(uint64_t max_lane_operations) {
     const DefaultRounding rounding;
     try {
       place_memory();
-      run_groups();
+      run_groups(max_lane_operations);
     } catch (const Error&) {
       if (!run_.fault) throw;
     }
@@ -154,7 +154,7 @@ class Runner {
     }
   }
 
-  void run_groups() {
+  void run_groups(uint64_t max_lane_operations) {
     const Lanes all{.end = decoded_.num_lanes, .count = decoded_.num_lanes};
     const int64_t groups = num_groups(program_);
     for (group_ = 0; group_ < groups; ++group_) {
@@ -163,7 +163,9 @@ class Runner {
       first_eras_.push_back(era_);
       std::ranges::fill(local_written_, uint8_t{0});
       run_codes(decoded_.body, all);
+      if (run_.lane_operations > max_lane_operations && group_ + 1 < groups) return;
     }
+    run_.is_complete = true;
   }
 
   void next_era() {
@@ -568,8 +570,9 @@ class Runner {
 
 }  // namespace
 
-CheckedRun CheckedProgram::run(std::span<const CheckedArgument> arguments) const {
-  return Runner(*decoded_, arguments).run();
+CheckedRun CheckedProgram::run(std::span<const CheckedArgument> arguments,
+                               uint64_t max_lane_operations) const {
+  return Runner(*decoded_, arguments).run(max_lane_operations);
 }
 
 }  // namespace tenon

@@ -51,6 +51,7 @@ struct CheckedRun {
   std::optional<LaunchFault> fault;
   /// Executed instructions times lanes times vector width of what they make or move.
   uint64_t lane_operations = 0;
+  bool is_complete = false;  ///< all groups ran
 };
 
 class CheckedProgram {
@@ -65,9 +66,11 @@ class CheckedProgram {
   const LinearProgram& program() const;
 
   /// `arguments` fit the signature (why_arguments_differ). Runs all groups, one after the other, to
-  /// the end or to the first fault; what was written until then stays. Safe from several threads.
+  /// the end, to the first fault, or to that which takes the count of lane operations beyond
+  /// `max_lane_operations`; what was written until then stays. Safe from several threads.
   /// Throws kUnsupported for programs that need too much memory.
-  CheckedRun run(std::span<const CheckedArgument> arguments) const;
+  CheckedRun run(std::span<const CheckedArgument> arguments,
+                 uint64_t max_lane_operations = UINT64_MAX) const;
 
  private:
   std::unique_ptr<const interp::Decoded> decoded_;
