@@ -6,8 +6,10 @@
 
 #include "tenon/base/planted_fault.h"
 #include "tenon/base/settings.h"
+#include "tenon/base/timing.h"
 #include "tenon/engine/events.h"
 #include "tenon/engine/given_plans.h"
+#include "tenon/ir/eval_op.h"
 #include "tests/engine/engine_support.h"
 #include "tests/support/expect_error.h"
 
@@ -71,8 +73,8 @@ TEST_F(ShadowLaunches, WrongDevicesAreNamed) {
   const ScopedSetting no_cache(Setting::kCache, "0");
   EngineDevice device("wrong", 97, descriptor, own.target(), descriptor.make_compiler(own.target()),
                       find_backend("CPU")->open(0, own.target()));
-  EXPECT_ERROR(padded_sums(device), ErrorCode::kDeviceFailed, "'wrong'",
-               "computes something else", "element 0 is -0.25, expected 0.25");
+  EXPECT_ERROR(padded_sums(device), ErrorCode::kDeviceFailed, "'wrong'", "computes something else",
+               "element 0 is -0.25, expected 0.25");
   const ScopedSetting unchecked(Setting::kCheck, "0");
   EXPECT_NE(padded_sums(device), (std::vector<float>{7.25F, 16.25F, 1.25F}));
 }
@@ -88,8 +90,8 @@ TEST_F(ShadowLaunches, WrongProgramsAreNamedBeforeTheyRun) {
 TEST_F(ShadowLaunches, LargeLaunchesAreLeftAlone) {
   Device& device = Device::get_default();
   const auto count = int64_t{5} << 20;
-  const Node x = buffer_of<float>(std::vector<float>(static_cast<size_t>(count), 1.5F), {count},
-                                  device);
+  const Node x =
+      buffer_of<float>(std::vector<float>(static_cast<size_t>(count), 1.5F), {count}, device);
   const Node sum = tensor_binary(Op::kAdd, x, x);
   const int64_t start_ns = now_ns();
   realize(std::span(&sum, 1));
