@@ -63,7 +63,6 @@ class Emitter {
     program_.signature = make_signature(nest);
     program_.grid = extents_of(nest.grid);
     program_.lanes = extents_of(nest.lanes);
-    TENON_ASSERT(nest.lanes.empty(), "emit_linear: lanes are not emitted yet");
   }
 
   LinearProgram run() {
@@ -91,6 +90,8 @@ class Emitter {
     for (const AxisUse& use : nest_.grid) {
       exprs_.bind_axis(use.axis, builder_.grid_id(use.dim, index_));
     }
+    for (const AxisUse& use : nest_.lanes)
+      exprs_.bind_axis(use.axis, builder_.lane_id(use.dim, index_));
     for (size_t i = 0; i < nest_.buffers.size(); ++i) {
       const BufferDecl& buffer = nest_.buffers[i];
       if (buffer.scope != Scope::kGroup) continue;

@@ -9,7 +9,9 @@
 #include "tenon/codegen/codegen.h"
 #include "tenon/codegen/decompose.h"
 #include "tenon/codegen/emit_linear.h"
+#include "tenon/codegen/expand_combine.h"
 #include "tenon/codegen/flatten_indices.h"
+#include "tenon/codegen/insert_barriers.h"
 #include "tenon/codegen/lower_dtypes.h"
 #include "tenon/codegen/place_guards.h"
 #include "tenon/codegen/prepare_kernel.h"
@@ -48,6 +50,12 @@ class Pipeline {
     after("lower_dtypes", nest, KernelStage::kNest);
     nest = decompose(nest, target_);
     after("decompose", nest, KernelStage::kNest);
+    if (!nest.lanes.empty()) {
+      nest = expand_combine(nest);
+      after("expand_combine", nest, KernelStage::kNest);
+      nest = insert_barriers(nest);
+      after("insert_barriers", nest, KernelStage::kNest);
+    }
     nest = flatten_indices(nest);
     after("flatten_indices", nest, KernelStage::kNest);
     const DType width = choose_index_width(nest, target_);

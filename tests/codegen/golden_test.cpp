@@ -1,7 +1,7 @@
 // What each pass makes of a small kernel, as text: tests/golden/codegen. The input is a kernel
 // (2a); the action names the pass after which the nest or program is shown ("vectors_PASS",
-// "units_PASS", "tiles_PASS": for a Target with vectors, with matrix units on them, on tiles).
-// SPDX-License-Identifier: MIT
+// "units_PASS", "tiles_PASS", "lanes_PASS": for a Target with vectors, with matrix units on them,
+// on tiles, with lanes). SPDX-License-Identifier: MIT
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,8 @@ std::string after_pass(const GoldenFile& file) {
   for (const auto& [prefix, other] :
        {std::pair<std::string_view, Target>("vectors_", vector_target()),
         {"units_", unit_target()},
-        {"tiles_", tile_target()}}) {
+        {"tiles_", tile_target()},
+        {"lanes_", lane_target()}}) {
     if (!action.starts_with(prefix)) continue;
     target = other;
     action = action.substr(prefix.size());

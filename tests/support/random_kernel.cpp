@@ -576,6 +576,10 @@ void KernelMemory::reset() {
   }
 }
 
+void KernelMemory::fill(size_t parameter, std::span<const std::byte> bytes) {
+  std::ranges::copy(bytes, blocks_[parameter].bytes.begin() + blocks_[parameter].begin);
+}
+
 std::vector<KernelArgument> KernelMemory::kernel_arguments() {
   std::vector<KernelArgument> arguments;
   for (Block& block : blocks_) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,8 @@ class KernelMemory {
   KernelMemory(const Kernel& kernel, uint64_t seed);
   /// Poisons outputs again.
   void reset();
+  /// Gives a parameter other values.
+  void fill(size_t parameter, std::span<const std::byte> bytes);
   std::vector<KernelArgument> kernel_arguments();
   /// For a program whose buffers may have other dtypes of the same width.
   std::vector<ArgumentValue> program_arguments(const Signature& signature);

@@ -58,4 +58,28 @@ inline Target tile_target() {
   return target;
 }
 
+/// Groups of many lanes that share little memory; no vectors.
+inline Target lane_target() {
+  Target target = scalar_target();
+  target.max_lanes = 256;
+  target.max_local_bytes = 32 << 10;
+  return target;
+}
+
+/// Fewer lanes, each with short vectors.
+inline Target lane_vector_target() {
+  Target target = lane_target();
+  target.max_lanes = 64;
+  target.max_vector_bytes = 16;
+  return target;
+}
+
+/// Lanes that share nothing.
+inline Target lone_lane_target() {
+  Target target = lane_target();
+  target.max_lanes = 128;
+  target.max_local_bytes = 0;
+  return target;
+}
+
 }  // namespace tenon::test
