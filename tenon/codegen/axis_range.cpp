@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 
 #include "tenon/rules/affine.h"
 #include "tenon/rules/bounds.h"
@@ -40,8 +41,28 @@ std::optional<AxisRange> range_of(const Node& index, const std::unordered_set<co
   return range;
 }
 
+int64_t step_of(const Node& index, const std::unordered_set<const void*>& outer) {
+  StructuralOrder order;
+  const auto form = to_affine(simplify_index(index), order);
+  if (!form) return 0;
+  std::vector<std::pair<int64_t, int64_t>> digits;  // step, last value
+  int64_t step = 0;
+  for (const AffineTerm& term : form->terms) {
+    if (term.node.op() != Op::kAxis || outer.contains(term.node.id())) continue;
+    digits.emplace_back(std::abs(term.coefficient), axis_extent(term.node) - 1);
+    step = std::gcd(step, term.coefficient);
+  }
+  std::ranges::sort(digits);
+  int64_t reach = 0;
+  for (const auto& [size, last] : digits) {
+    if (size > reach + step) return 0;
+    reach += size * last;
+  }
+  return std::max<int64_t>(step, 1);
+}
+
 AxisRange whole_range(int64_t extent) {
-  return {idx_const(0), extent, false, true};
+  return {idx_const(0), extent};
 }
 
 // The smallest range that holds both; nothing if their distance is not known.

@@ -8,6 +8,7 @@
 #include "tenon/base/error.h"
 #include "tenon/base/planted_fault.h"
 #include "tenon/base/text.h"
+#include "tenon/codegen/expand_combine.h"
 #include "tenon/codegen/placement.h"
 #include "tenon/codegen/plan_rules.h"
 #include "tenon/codegen/stage_copy.h"
@@ -150,6 +151,12 @@ class NestBuilder {
 
   Kernel run() {
     placement_.nest.body = level(placement_.comps.front(), 0);
+    if (!placement_.lane_axes.empty()) {
+      for_each_mutable_stmt(placement_.nest.body, [&](Stmt& stmt) {
+        rewrite_exprs(stmt,
+                      [&](const Node& expr) { return substitute(expr, placement_.lane_axes); });
+      });
+    }
     return std::move(placement_.nest);
   }
 
@@ -281,6 +288,7 @@ class NestBuilder {
       result.guard.push_back(exprs.run(guard));
     if (!is_reg) add_guards(comp, result);
     if (source.combine) result.value = identity_beyond(comp, result.value);
+    guard_lanes(comp, result, true);
     Body body;
     body.push_back(Stmt{std::move(result)});
     return body;
@@ -315,6 +323,22 @@ class NestBuilder {
     for (size_t i = 0; i < comp.guards.size(); ++i) {
       const bool is_par = axis_kind(comp.comp->axes[i].axis) == AxisKind::kPar;
       if (comp.guards[i] && is_par) result.guard.push_back(comp.guards[i]);
+    }
+  }
+
+  // Lanes without a point idle. What not all lanes of a dim compute apart, one of them stores;
+  // `is_update`: red axes count, else all lanes have the whole.
+  void guard_lanes(const PlacedComp& comp, Comp& result, bool is_update) const {
+    const bool is_reg =
+        placement_.nest.buffers[static_cast<size_t>(result.dst)].scope == Scope::kReg;
+    for (size_t dim = 0; dim < placement_.nest.lanes.size(); ++dim) {
+      const Node& axis = placement_.nest.lanes[dim].axis;
+      const PlacedLane* const lane = comp.lane_of(dim);
+      const bool is_dealt = lane != nullptr && (is_update || !lane->is_red(comp));
+      const int64_t count = is_dealt ? lane->count() : is_reg ? axis_extent(axis) : 1;
+      if (count < axis_extent(axis)) {
+        result.guard.push_back(make_expr(Op::kLt, axis, idx_const(count)));
+      }
     }
   }
 
@@ -410,6 +434,7 @@ class NestBuilder {
     for (const Node& guard : comp.comp->guard) {
       if (!has_red_axis(guard)) first.guard.push_back(exprs.run(guard));
     }
+    guard_lanes(comp, first, false);
     Body inner;
     inner.push_back(Stmt{std::move(first)});
     for (size_t i = comp.loops.size(); i-- > static_cast<size_t>(comp.start_depth);) {
@@ -442,6 +467,7 @@ class NestBuilder {
     result.axes = par_instances(comp);
     // Tiles are whole, and so is what they are stored to.
     if (!target.is_reg && target.tile.row < 0) add_guards(comp, result);
+    guard_lanes(comp, result, false);
     return result;
   }
 
@@ -463,6 +489,7 @@ class NestBuilder {
     body.push_back(Stmt{Alloc{comp.acc->buffer}});
     const StorageBox& target = comp.partials ? *comp.partials : *comp.acc;
     if (comp.partials) body.push_back(Stmt{Alloc{target.buffer}});
+    if (comp.via) body.push_back(Stmt{Alloc{*comp.via}});
     const Node first = is_planted(PlantedFault::kReductionStartZero)
                            ? bits_const(comp.comp->start.dtype(), 0)
                            : comp.comp->start;
@@ -501,18 +528,20 @@ class NestBuilder {
 
   // NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64
   void close_acc(const PlacedComp& comp, Body& body) {
-    if (comp.partials) {
+    if (comp.partials || comp.via) {
+      const StorageBox& source = comp.partials ? *comp.partials : *comp.acc;
       Combine fold;
       fold.dst = comp.acc->buffer;
-      fold.src = comp.partials->buffer;
+      fold.src = source.buffer;
       fold.op = *comp.comp->combine;
       PlacedExprs exprs(placement_, comp, true);
       fold.dst_index = storage_index(*comp.acc, exprs.indices(comp.comp->index));
-      fold.src_index = index_of(comp, &*comp.partials, exprs);
+      fold.src_index = index_of(comp, &source, exprs);
       for (const AxisUse& use : comp.instances) {
         const bool is_par = axis_kind(use.axis) == AxisKind::kPar;
         if (is_par || is_partial(comp, use)) fold.axes.push_back(use);
       }
+      if (comp.via) fold_lanes(comp, fold);
       body.push_back(Stmt{std::move(fold)});
     }
     const bool is_finished_here = comp.plan->acc->depth == comp.start_depth;
@@ -532,6 +561,16 @@ class NestBuilder {
     Body carried;
     carried.push_back(Stmt{tile_statement(comp, *comp.carry, load_tile(comp, *comp.acc, true))});
     body.push_back(Stmt{If{is_last, std::move(finished), std::move(carried)}});
+  }
+
+  // Lanes with neighbouring numbers fold last.
+  void fold_lanes(const PlacedComp& comp, Combine& fold) {
+    for (size_t dim = placement_.nest.lanes.size(); dim-- > 0;) {
+      const PlacedLane* const lane = comp.lane_of(dim);
+      if (lane != nullptr && lane->is_red(comp)) fold.axes.push_back(placement_.nest.lanes[dim]);
+    }
+    fold.via = comp.via;
+    placement_.nest.buffers[static_cast<size_t>(*comp.via)].dims = via_dims(placement_.nest, fold);
   }
 
   // NOLINTNEXTLINE(misc-no-recursion): statement depth is at most 64

@@ -85,13 +85,10 @@ std::optional<std::string> check_single_points(const PlacedComp& comp) {
 std::optional<std::string> check_combine(const PlacedComp& comp, const Target& target) {
   const DType dtype = comp.comp->value.dtype();
   if (!comp.comp->combine || target.can_compute(dtype)) return std::nullopt;
-  for (const AxisUse& use : comp.instances) {
-    if (axis_kind(use.axis) == AxisKind::kRed) {
-      return concat("comp ", comp.plan->comp, " combines ", dtype_name(dtype),
-                    ", which the target lacks: its red axes must be loops");
-    }
-  }
-  return std::nullopt;
+  const auto is_red = [](const AxisUse& use) { return axis_kind(use.axis) == AxisKind::kRed; };
+  if (std::ranges::none_of(comp.instances, is_red) && !comp.via) return std::nullopt;
+  return concat("comp ", comp.plan->comp, " combines ", dtype_name(dtype),
+                ", which the target lacks: its red axes must be loops");
 }
 
 // Accumulators stay in registers along their loops, beside an operand.
@@ -152,6 +149,12 @@ int64_t widest_element_bytes(const Kernel& kernel, const Comp& comp, const Targe
 
 std::optional<std::string> check_plan(const Kernel& kernel, const Plan& plan,
                                       const Target& target) {
+  int64_t lanes = 1;
+  for (const int64_t extent : plan.lanes)
+    lanes = std::min(extent, target.max_lanes + 1) * std::min(lanes, target.max_lanes + 1);
+  if (lanes > target.max_lanes) {
+    return concat("groups have ", lanes, " lanes, on the target at most ", target.max_lanes);
+  }
   const Placement placement = place_comps(kernel, plan);
   if (!placement.reason.empty()) return placement.reason;
   for (const PlacedComp& comp : placement.comps) {

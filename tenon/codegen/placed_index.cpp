@@ -26,14 +26,14 @@ bool has_red_axis(const Node& expr) {
 int64_t num_elements(const StorageBox& storage) {
   int64_t count = 1;
   for (const AxisRange& range : storage.box)
-    count *= range.length;
+    count *= range.count();
   return count;
 }
 
 void lay_out(BufferDecl& decl, const StorageBox& storage, const std::vector<int64_t>& more) {
   decl.dims = {};
   for (const AxisRange& range : storage.box)
-    decl.dims.push_back(range.length);
+    decl.dims.push_back(range.count());
   decl.dims.insert(decl.dims.end(), more.begin(), more.end());
   const TileDims& tile = storage.tile;
   const bool is_vector =
@@ -82,12 +82,26 @@ std::vector<Node> storage_index(const StorageBox& storage, std::span<const Node>
       result.push_back(simplify_index(substitute(dim, values)));
     return result;
   }
-  for (size_t dim = 0; dim < index.size(); ++dim) {
-    result.push_back(storage.box[dim].length == 1
-                         ? idx_const(0)
-                         : simplify_index(make_expr(Op::kSub, index[dim], storage.box[dim].base)));
-  }
+  for (size_t dim = 0; dim < index.size(); ++dim)
+    result.push_back(storage.box[dim].length == 1 ? idx_const(0)
+                                                  : local_index(storage.box[dim], index[dim]));
   return result;
+}
+
+Node local_index(const AxisRange& range, const Node& index) {
+  const Node local = simplify_index(make_expr(Op::kSub, index, range.base));
+  if (range.step == 1) return local;
+  return simplify_index(make_expr(Op::kFloorDiv, local, idx_const(range.step)));
+}
+
+const PlacedLane* PlacedComp::lane_of(size_t dim) const {
+  const auto lane = std::ranges::find_if(
+      lanes, [&](const PlacedLane& own) { return static_cast<size_t>(own.part.dim) == dim; });
+  return lane == lanes.end() ? nullptr : &*lane;
+}
+
+bool PlacedLane::is_red(const PlacedComp& comp) const {
+  return axis_kind(comp.comp->axes[static_cast<size_t>(part.axis)].axis) == AxisKind::kRed;
 }
 
 }  // namespace tenon

@@ -9,6 +9,7 @@
 #include "tenon/base/planted_fault.h"
 #include "tenon/base/text.h"
 #include "tenon/codegen/axis_range.h"
+#include "tenon/codegen/open_axis.h"
 #include "tenon/codegen/plan_rules.h"
 #include "tenon/codegen/stage_copy.h"
 #include "tenon/codegen/unit_match.h"
@@ -26,8 +27,8 @@ class Placer {
 
   Placement run() {
     Placement& result = result_;
-    open_nest();
     try {
+      open_nest();
       if (plan_.comps.size() != kernel_.body.size())
         refuse_plan("the plan must name every comp once");
       entry_of_ = check_entries(kernel_, plan_);
@@ -44,8 +45,8 @@ class Placer {
 
   // The ranges of the last entry, whose parts are not known yet.
   std::optional<std::vector<AxisRange>> ranges_of_last() {
-    open_nest();
     try {
+      open_nest();
       entry_of_ = check_entries(kernel_, plan_);
       for (size_t i = 0; i + 1 < plan_.comps.size(); ++i)
         place(static_cast<int>(i));
@@ -61,6 +62,12 @@ class Placer {
     result_.nest.body.clear();
     result_.nest.axis_names.clear();
     result_.nest.is_nest = true;
+    for (size_t dim = 0; dim < plan_.lanes.size(); ++dim) {
+      if (plan_.lanes[dim] < 1) refuse_plan("lane dim ", dim, " has ", plan_.lanes[dim], " lanes");
+      const Node axis =
+          result_.nest.add_axis(concat("lane", dim), plan_.lanes[dim], AxisKind::kPar);
+      result_.nest.lanes.push_back({axis, Role::kLane, static_cast<int>(dim)});
+    }
     result_.comps.resize(plan_.comps.size());
   }
 
@@ -89,6 +96,16 @@ class Placer {
       is_root = comp.plan->how == How::kRoot;
       place = comp.plan->at;
     }
+    return axes;
+  }
+
+  // The same for one lane alone: what it holds in registers.
+  std::unordered_set<const void*> loops_around_lane(LoopPlace place) {
+    auto axes = loops_around(place);
+    for (const AxisUse& use : result_.nest.lanes)
+      axes.insert(use.axis.id());
+    for (const auto& [own, lane] : result_.lane_axes)
+      axes.insert(own.id());
     return axes;
   }
 
@@ -194,13 +211,15 @@ class Placer {
     for (const Part& part : plan.parts) {
       if (is_loop(part.role)) {
         comp.loops.push_back({{Node(), part.role, 0}, Node(), part});
+      } else if (part.role == Role::kLane) {
+        comp.lanes.push_back({{Node(), part.role, part.dim}, part});
       } else {
         comp.instance_parts.push_back(part);
         comp.instances.push_back({Node(), part.role, 0});
       }
     }
     for (size_t axis = 0; axis < source.axes.size(); ++axis)
-      open_axis(comp, axis);
+      open_axis(kernel_, result_, comp, axis);
   }
 
   void place_before(PlacedComp& comp, const CompPlan& plan) {
@@ -229,6 +248,11 @@ class Placer {
       refuse_plan("comp ", plan.at.comp, " does not write its tmp by its axes");
     }
     const std::vector<AxisRange> box = own_box(reduction, plan.at.depth);
+    const auto outer = loops_around(plan.at);
+    for (const Node& index : reduction.comp->index) {
+      if (step_of(substitute(index, axis_values(reduction)), outer) == 1) continue;
+      refuse_plan("comp ", plan.comp, " stands where comp ", plan.at.comp, " has left places out");
+    }
     const std::vector<Node> loads = loads_of(source, buffer);
     if (loads.empty()) refuse_plan("comp ", plan.comp, " does not read comp ", plan.at.comp);
     for (const Node& load : loads) {
@@ -257,134 +281,13 @@ class Placer {
     const auto values = axis_values(comp);
     std::vector<AxisRange> box;
     for (size_t dim = 0; dim < decl.dims.size(); ++dim) {
-      box.push_back(settled_range(range_of(substitute(comp.comp->index[dim], values), outer),
-                                  decl.dims[dim], starts_inside(comp)));
+      const auto range = range_of(substitute(comp.comp->index[dim], values), outer);
+      if (range && range->length >= decl.dims[dim] && !is_const(range->base)) {
+        refuse_plan("comp ", comp.plan->comp, " has loops that run beyond dim ", dim);
+      }
+      box.push_back(settled_range(range, decl.dims[dim], starts_inside(comp)));
     }
     return box;
-  }
-
-  // Loops and instances of one axis, its value and its guard.
-  void open_axis(PlacedComp& comp, size_t axis) {
-    const Comp& source = *comp.comp;
-    const Node& node = source.axes[axis].axis;
-    const AxisRange& range = comp.ranges[axis];
-    const int64_t extent = axis_extent(node);
-    std::vector<Opened> parts = parts_of(comp, axis);
-    check_steps(comp, axis, parts);
-    const std::string name = kernel_.axis_names[static_cast<size_t>(axis_id(node))];
-    Node value = range.base;
-    int64_t left = std::max<int64_t>(range.length, 1);
-    int64_t reach = 0;  // what the instances inside the innermost loop run through; 0: no loop
-    bool is_exact = range.is_exact;
-    bool is_trimmed = true;
-    bool is_clamped = false;
-    size_t latest = 0;
-    for (const Opened& opened : parts) {
-      const Part& part = *opened.part;
-      const int64_t count = ceil_div(left, part.step);
-      is_exact = is_exact && (left % part.step == 0);
-      const bool is_grid = part.role == Role::kGrid;
-      const Node use = result_.nest.add_axis(
-          concat(is_grid ? "g" : "", name, "_", result_.nest.axis_names.size()), count,
-          axis_kind(node));
-      if (opened.loop != nullptr) {
-        is_trimmed = is_trimmed && opened.place >= latest;
-        latest = opened.place;
-        opened.loop->use.axis = use;
-        opened.loop->extent = idx_const(count);
-        if (!is_exact && is_trimmed && !is_grid && count > 1) {
-          opened.loop->extent = trimmed(count, value, extent, part.step);
-        }
-        reach = part.step;
-      } else {
-        opened.instance->axis = use;
-        is_clamped = is_clamped || part.tail == Tail::kClamp;
-      }
-      const bool is_long = is_planted(PlantedFault::kPartStepLong) && part.step > 1;
-      value = plus(value, times(use, part.step + (is_long ? 1 : 0)));
-      left = part.step;
-    }
-    comp.exprs.push_back(value);
-    const bool divides =
-        reach > 0 && is_trimmed && extent % reach == 0 && is_multiple(range.base, reach);
-    const bool needs_guard = !is_exact && !(is_trimmed && reach == 1) && !divides &&
-                             !is_planted(PlantedFault::kTailNotTrimmed);
-    comp.guards.push_back(needs_guard ? make_expr(Op::kLt, value, idx_const(extent)) : Node());
-    comp.clamped.push_back(
-        needs_guard && is_clamped ? make_expr(Op::kMin, value, idx_const(extent - 1)) : value);
-  }
-
-  struct Opened {
-    const Part* part;
-    PlacedLoop* loop;
-    AxisUse* instance;
-    size_t place;
-  };
-
-  // By falling step.
-  static std::vector<Opened> parts_of(PlacedComp& comp, size_t axis) {
-    std::vector<Opened> parts;
-    for (size_t i = 0; i < comp.loops.size(); ++i) {
-      PlacedLoop& loop = comp.loops[i];
-      if (static_cast<size_t>(loop.part.axis) == axis) parts.push_back({&loop.part, &loop, {}, i});
-    }
-    for (size_t i = 0; i < comp.instances.size(); ++i) {
-      const Part& part = comp.instance_parts[i];
-      if (static_cast<size_t>(part.axis) == axis) {
-        parts.push_back({&part, nullptr, &comp.instances[i], comp.loops.size() + i});
-      }
-    }
-    std::stable_sort(parts.begin(), parts.end(),
-                     [](const Opened& a, const Opened& b) { return a.part->step > b.part->step; });
-    return parts;
-  }
-
-  void check_steps(const PlacedComp& comp, size_t axis, const std::vector<Opened>& parts) const {
-    const int number = comp.plan->comp;
-    const AxisRange& range = comp.ranges[axis];
-    if (parts.empty()) {
-      if (range.length > 1) refuse_plan("axis ", axis, " of comp ", number, " is not covered");
-      return;
-    }
-    if (range.is_bound && range.length == 1) {
-      refuse_plan("axis ", axis, " of comp ", number, " is fixed by its place");
-    }
-    if (parts.back().part->step != 1) {
-      refuse_plan("axis ", axis, " of comp ", number, " is not covered down to step 1");
-    }
-    for (size_t i = 0; i < parts.size(); ++i) {
-      const int64_t step = parts[i].part->step;
-      const bool is_bad =
-          i > 0 && (parts[i - 1].part->step == step || parts[i - 1].part->step % step != 0);
-      if (is_bad) {
-        refuse_plan("step ", step, " of axis ", axis, " of comp ", number,
-                    " does not divide the step around it");
-      }
-      if (range.is_bound && range.length % step != 0) {
-        refuse_plan("step ", step, " of axis ", axis, " of comp ", number, " does not divide its ",
-                    range.length, " values");
-      }
-    }
-  }
-
-  bool is_multiple(const Node& base, int64_t step) {
-    const auto form = to_affine(base, order_);
-    return form && coefficient_gcd(*form) % step == 0 && form->offset % step == 0;
-  }
-
-  static Node plus(const Node& a, const Node& b) {
-    return simplify_index(make_expr(Op::kAdd, a, b));
-  }
-  static Node times(const Node& a, int64_t factor) {
-    return simplify_index(make_expr(Op::kMul, a, idx_const(factor)));
-  }
-
-  // ceil((extent - base) / step), at most count.
-  static Node trimmed(int64_t count, const Node& base, int64_t extent, int64_t step) {
-    if (is_planted(PlantedFault::kTailNotTrimmed)) return idx_const(count);
-    const Node rest = make_expr(Op::kSub, idx_const(extent + step - 1), base);
-    const Node left = make_expr(Op::kFloorDiv, rest, idx_const(step));
-    return simplify_index(make_expr(Op::kMin, idx_const(count), left));
   }
 
   // The innermost grid part is dimension 0, so neighbouring groups touch neighbouring memory.
@@ -423,6 +326,10 @@ class Placer {
     settle_start(comp);
     check_finished(comp);
     StorageBox storage = tmp_storage(comp);
+    const auto is_red = [&](const PlacedLane& lane) { return lane.is_red(comp); };
+    if (std::ranges::any_of(comp.lanes, is_red) && !comp.plan->acc) {
+      refuse_plan("comp ", comp.plan->comp, " deals a red axis to lanes and has no accumulator");
+    }
     if (source.combine && comp.plan->acc) {
       add_acc(comp, storage);
     } else {
@@ -475,6 +382,7 @@ class Placer {
     }
     const LoopPlace place =
         comp.after.empty() ? comp.plan->at : LoopPlace{comp.plan->comp, comp.start_depth};
+    if (auto own = lane_storage(comp, place)) return *own;
     const auto outer = loops_around(place);
     widen(storage, comp, comp.comp->index, outer);
     for (size_t number = 0; number < kernel_.body.size(); ++number) {
@@ -482,8 +390,46 @@ class Placer {
       for (const Node& load : loads_of(*reader.comp, buffer))
         widen(storage, reader, load_parts(load).index, outer);
     }
-    storage.is_reg = fits_registers(comp, storage);
+    storage.is_reg = plan_.lanes.empty() && fits_registers(comp, storage);
     note_instances(storage, comp);
+    return storage;
+  }
+
+  // What one lane writes there, apart from others.
+  std::optional<StorageBox> lane_box(const PlacedComp& comp, LoopPlace place) {
+    const auto outer = loops_around_lane(place);
+    StorageBox storage;
+    storage.buffer = comp.comp->dst;
+    storage.is_reg = true;
+    for (const Node& index : comp.comp->index) {
+      const Node value = substitute(index, axis_values(comp));
+      auto range = range_of(value, outer);
+      if (!range) return std::nullopt;
+      range->step = step_of(value, outer);
+      if (range->step == 0) return std::nullopt;
+      storage.box.push_back(*range);
+    }
+    note_instances(storage, comp);
+    return storage;
+  }
+
+  // With lanes: the tmp in registers, if each lane reads only what it has written itself.
+  std::optional<StorageBox> lane_storage(const PlacedComp& comp, LoopPlace place) {
+    if (plan_.lanes.empty()) return std::nullopt;
+    auto storage = lane_box(comp, place);
+    if (!storage || !fits_registers(comp, *storage)) return std::nullopt;
+    for (size_t dim = 0; dim < plan_.lanes.size(); ++dim) {
+      const PlacedLane* const own = comp.lane_of(dim);
+      const int64_t written = own == nullptr || own->is_red(comp) ? plan_.lanes[dim] : own->count();
+      for (size_t number = 0; number < kernel_.body.size(); ++number) {
+        const PlacedComp& reader = placed(static_cast<int>(number));
+        if (loads_of(*reader.comp, storage->buffer).empty()) continue;
+        const auto access = kernel_.buffers[static_cast<size_t>(reader.comp->dst)].access;
+        const PlacedLane* const lane = reader.lane_of(dim);
+        const int64_t others = access == BufferAccess::kTmp ? plan_.lanes[dim] : 1;
+        if ((lane == nullptr ? others : lane->count()) > written) return std::nullopt;
+      }
+    }
     return storage;
   }
 
@@ -531,7 +477,7 @@ class Placer {
   bool fits_registers(const PlacedComp& comp, const StorageBox& storage) {
     // Tiles are read as vectors from memory.
     if (unit_axes_of(comp.instances).column) return false;
-    if (num_elements(storage) == 1) return true;
+    if (num_elements(storage) == 1 && plan_.lanes.empty()) return true;
     if (num_elements(storage) > kMaxRegElements) return false;
     if (comp.comp->combine && !comp.plan->acc && !comp.loops.empty()) {
       // Its start runs over loops of its own.
@@ -573,10 +519,9 @@ class Placer {
     for (const AxisUse& use : comp.instances)
       own.insert(use.axis.id());
     for (size_t dim = 0; dim < index.size(); ++dim) {
-      const int64_t last = storage.box[dim].length - 1;
-      if (last == 0) continue;
-      const Node local = simplify_index(
-          make_expr(Op::kSub, substitute(index[dim], values), storage.box[dim].base));
+      const int64_t last = storage.box[dim].count() - 1;
+      if (last == 0 && plan_.lanes.empty()) continue;
+      const Node local = local_index(storage.box[dim], substitute(index[dim], values));
       const auto form = to_affine(local, order_);
       const IntRange reach = bounds(local);
       if (!form || reach.min < 0 || reach.max > last || (covers && reach.max < last)) return false;
@@ -675,10 +620,16 @@ class Placer {
       has_outer_red = has_outer_red || (!is_inside && is_red);
     }
     StorageBox tile;
-    tile.box = own_box(comp, acc.depth);
-    widen(tile, comp, comp.comp->index, loops_around({number, acc.depth}));
-    tile.is_reg = true;
-    note_instances(tile, comp);
+    if (plan_.lanes.empty()) {
+      tile.box = own_box(comp, acc.depth);
+      widen(tile, comp, comp.comp->index, loops_around({number, acc.depth}));
+      tile.is_reg = true;
+      note_instances(tile, comp);
+    } else if (auto own = lane_box(comp, {number, acc.depth})) {
+      tile = std::move(*own);
+    } else {
+      refuse_plan("comp ", number, " does not write its tmp by its axes");
+    }
     const bool is_same = acc.depth == comp.start_depth;
     if (is_same && tmp.is_reg && tmp.alias.empty()) {
       tile = tmp;
@@ -697,6 +648,17 @@ class Placer {
     if (has_outer_red) add_carry(comp, acc);
     if (!has_outer_red && acc.carry_in) refuse_plan("comp ", number, " has nothing to carry");
     add_partials(comp, has_outer_red);
+    const auto is_red = [&](const PlacedLane& lane) { return lane.is_red(comp); };
+    if (std::ranges::none_of(comp.lanes, is_red)) return;
+    if (has_outer_red) refuse_plan("comp ", number, " carries what lanes have yet to fold");
+    int64_t count = num_elements(tile);
+    for (const int64_t lanes : plan_.lanes)
+      count *= lanes;
+    const BufferDecl& tmp_decl = kernel_.buffers[static_cast<size_t>(comp.comp->dst)];
+    comp.via = result_.nest.add_buffer({.name = concat(tmp_decl.name, "_lanes"),
+                                        .dtype = tmp_decl.dtype,
+                                        .dims = {count},
+                                        .scope = Scope::kGroup});
   }
 
   void add_carry(PlacedComp& comp, const Acc& acc) {

@@ -22,6 +22,14 @@ struct PlacedLoop {
   Part part;
 };
 
+/// A part of an axis that is dealt to the lanes of a dim; those beyond its extent idle.
+struct PlacedLane {
+  AxisUse use;
+  Part part;
+  int64_t count() const { return axis_extent(use.axis); }
+  bool is_red(const struct PlacedComp& comp) const;
+};
+
 /// Dims of a buffer in which the tiles of a matrix unit lie, and what a tile has of them.
 struct TileDims {
   int row = -1;  ///< -1: no tiles
@@ -59,6 +67,7 @@ struct PlacedComp {
   std::vector<PlacedLoop> loops;
   std::vector<AxisUse> instances;
   std::vector<Part> instance_parts;
+  std::vector<PlacedLane> lanes;
   std::vector<Node> exprs;    ///< by axis: its value
   std::vector<Node> clamped;  ///< by axis: what loads use; the same as `exprs` without a clamp
   std::vector<Node> guards;   ///< by axis: value < extent, or null where it always holds
@@ -68,15 +77,21 @@ struct PlacedComp {
   std::optional<StorageBox> partials;  ///< with an element for each red instance as well
   std::optional<StorageBox> carry;     ///< where the tile lies between reduce loops
   std::vector<PlacedStage> stages;
+  std::optional<int> via;   ///< group buffer in which lanes fold what is red
   std::vector<int> before;  ///< entries of the plan placed in it, in kernel order
   std::vector<int> after;
+
+  /// The part dealt to the lane dim; null: none.
+  const PlacedLane* lane_of(size_t dim) const;
 };
 
 struct Placement {
   Kernel nest;                                  ///< buffers and axes; no statements yet
   std::vector<PlacedComp> comps;                ///< by entry of the plan
   std::unordered_map<int, StorageBox> storage;  ///< of each tmp, by buffer
-  std::string reason;                           ///< why there is none; empty: there is one
+  /// Lane axes of parts that leave lanes idle, with the nest's axis of the dim.
+  std::vector<std::pair<Node, Node>> lane_axes;
+  std::string reason;  ///< why there is none; empty: there is one
 };
 
 /// Works the plan out. `kernel` and `plan` must outlive the result.
@@ -108,6 +123,8 @@ int64_t num_elements(const StorageBox& storage);
 /// vectors along one dim, so that is the innermost; tiles lie in one piece each.
 void lay_out(BufferDecl& decl, const StorageBox& storage, const std::vector<int64_t>& more = {});
 
+/// Index within the box of one dim.
+Node local_index(const AxisRange& range, const Node& index);
 /// Index of the tmp's element in its storage.
 std::vector<Node> storage_index(const StorageBox& storage, std::span<const Node> index);
 

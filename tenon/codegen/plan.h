@@ -26,9 +26,10 @@ enum class Tail : uint8_t {
 /// divide each other, the smallest is 1.
 struct Part {
   int axis = 0;            ///< position in Comp::axes
-  Role role = Role::kSeq;  ///< kGrid, kSeq: loops; kUnroll, kVec, kUnit: instances
+  Role role = Role::kSeq;  ///< kGrid, kSeq: loops; kLane, kUnroll, kVec, kUnit: instances
   int64_t step = 1;
   Tail tail = Tail::kNone;
+  int dim = 0;  ///< of a kLane part: which dim of Plan::lanes
   friend bool operator==(const Part&, const Part&) = default;
 };
 
@@ -60,7 +61,7 @@ struct Stage {
   friend bool operator==(const Stage&, const Stage&) = default;
 };
 
-/// Grid parts of a plan at most: a launch has three dimensions.
+/// Grid parts of a plan, and dims of its lanes, at most: a launch has three dimensions.
 inline constexpr size_t kMaxGridDims = 3;
 
 /// How a comp is placed: the root's axes are dealt and looped over first; a producer stands
@@ -86,7 +87,8 @@ struct CompPlan {
 };
 
 struct Plan {
-  std::vector<CompPlan> comps;  ///< in the order of placing; the root is first
+  std::vector<CompPlan> comps;      ///< in the order of placing; the root is first
+  std::vector<int64_t> lanes = {};  ///< of a group, by dim; neighbours in dim 0 lie side by side
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 

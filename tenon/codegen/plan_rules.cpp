@@ -38,6 +38,7 @@ bool moves_alone(const Comp& comp, std::span<const Node> index, size_t axis) {
 
 std::vector<int> check_entries(const Kernel& kernel, const Plan& plan) {
   std::vector<int> entry_of(kernel.body.size(), -1);
+  if (plan.lanes.size() > kMaxGridDims) refuse_plan("more than ", kMaxGridDims, " lane dims");
   for (size_t i = 0; i < plan.comps.size(); ++i) {
     const CompPlan& entry = plan.comps[i];
     if (entry.comp < 0 || static_cast<size_t>(entry.comp) >= kernel.body.size()) {
@@ -60,17 +61,18 @@ std::vector<int> check_entries(const Kernel& kernel, const Plan& plan) {
       }
     }
     known = static_cast<int>(i);
-    check_parts(kernel, entry);
+    check_parts(kernel, entry, plan.lanes);
   }
   return entry_of;
 }
 
-void check_parts(const Kernel& kernel, const CompPlan& entry) {
+void check_parts(const Kernel& kernel, const CompPlan& entry, std::span<const int64_t> lanes) {
   const Comp& comp = std::get<Comp>(kernel.body[static_cast<size_t>(entry.comp)].node);
   bool has_instance = false;
   bool has_seq = false;
   size_t num_grid = 0;
   int num_vec = 0;
+  std::vector<bool> has_dim(lanes.size(), false);
   int num_depth = 0;  // unit parts, of red and of par axes
   int num_sides = 0;
   int64_t depth_step = 1;
@@ -92,7 +94,14 @@ void check_parts(const Kernel& kernel, const CompPlan& entry) {
       } else {
         has_seq = true;
       }
+    } else if (part.role == Role::kLane) {
+      has_instance = true;
+      const auto dim = static_cast<size_t>(part.dim);
+      if (dim >= lanes.size()) refuse_plan("there is no lane dim ", part.dim);
+      if (has_dim[dim]) refuse_plan("comp ", entry.comp, " deals to lane dim ", part.dim, " twice");
+      has_dim[dim] = true;
     } else if (part.role == Role::kUnit) {
+      if (!lanes.empty()) refuse_plan("lanes have no matrix units");
       has_instance = true;
       (kind == AxisKind::kRed ? num_depth : num_sides) += 1;
       if (kind == AxisKind::kRed) depth_step = part.step;
@@ -104,7 +113,7 @@ void check_parts(const Kernel& kernel, const CompPlan& entry) {
       }
       if (part.role == Role::kVec && part.step != 1) refuse_plan("a vec part has step 1");
     } else {
-      refuse_plan("parts are grid, seq, unroll, vec or unit");
+      refuse_plan("parts are grid, seq, lane, unroll, vec or unit");
     }
     if (part.tail == Tail::kPeel && part.role != Role::kSeq) refuse_plan("only loops are peeled");
     if (part.tail == Tail::kClamp && (part.role != Role::kUnroll || kind != AxisKind::kPar)) {

@@ -35,6 +35,6 @@ bool moves_alone(const Comp& comp, std::span<const Node> index, size_t axis);
 std::vector<int> check_entries(const Kernel& kernel, const Plan& plan);
 
 /// Known axes, roles in their order, tails where they have a meaning. Throws PlanRefusal.
-void check_parts(const Kernel& kernel, const CompPlan& entry);
+void check_parts(const Kernel& kernel, const CompPlan& entry, std::span<const int64_t> lanes);
 
 }  // namespace tenon

@@ -11,11 +11,9 @@
 namespace tenon {
 namespace {
 
-constexpr std::pair<Role, std::string_view> kRoles[] = {{Role::kGrid, "grid"},
-                                                        {Role::kSeq, "seq"},
-                                                        {Role::kUnroll, "unroll"},
-                                                        {Role::kVec, "vec"},
-                                                        {Role::kUnit, "unit"}};
+constexpr std::pair<Role, std::string_view> kRoles[] = {
+    {Role::kGrid, "grid"},     {Role::kSeq, "seq"}, {Role::kLane, "lane"},
+    {Role::kUnroll, "unroll"}, {Role::kVec, "vec"}, {Role::kUnit, "unit"}};
 constexpr std::pair<Tail, std::string_view> kTails[] = {{Tail::kPeel, "peel"},
                                                         {Tail::kClamp, "clamp"}};
 constexpr std::pair<How, std::string_view> kHows[] = {
@@ -49,7 +47,9 @@ std::string entry_text(const CompPlan& entry, const Kernel& kernel) {
   for (size_t i = 0; i < entry.parts.size(); ++i) {
     const Part& part = entry.parts[i];
     append(text, i == 0 ? " " : ", ", axis_name(kernel, comp, part.axis), "@",
-           word_of(kRoles, part.role), " ", part.step);
+           word_of(kRoles, part.role), " ");
+    if (part.role == Role::kLane) append(text, part.dim, " ");
+    append(text, part.step);
     if (part.tail != Tail::kNone) append(text, " ", word_of(kTails, part.tail));
   }
   if (entry.acc) {
@@ -190,8 +190,10 @@ class PlanParser {
     if (part.axis < 0) words.error(concat("this comp has no axis '", name, "'"));
     words.expect("@");
     const auto role = words.one_of(kRoles);
-    if (!role) words.error(concat("expected grid, seq, unroll or vec, got '", words.peek(), "'"));
+    if (!role)
+      words.error(concat("expected grid, seq, lane, unroll or vec, got '", words.peek(), "'"));
     part.role = *role;
+    if (part.role == Role::kLane) part.dim = words.small_number();
     part.step = words.number();
     part.tail = words.one_of(kTails).value_or(Tail::kNone);
     return part;
@@ -245,7 +247,10 @@ class PlanParser {
 }  // namespace
 
 std::string to_text(const Plan& plan, const Kernel& kernel) {
-  std::string text = concat("plan ", kernel.name, " {\n");
+  std::string text = concat("plan ", kernel.name, plan.lanes.empty() ? "" : " lanes");
+  for (const int64_t lanes : plan.lanes)
+    append(text, " ", lanes);
+  text += " {\n";
   for (const CompPlan& entry : plan.comps)
     text += entry_text(entry, kernel);
   return text + "}\n";
@@ -266,6 +271,8 @@ Plan parse_plan(std::string_view text, const Kernel& kernel, std::string_view so
     if (!is_open) {
       words.expect("plan");
       words.expect(kernel.name);
+      for (bool has_lanes = words.take_if("lanes"); has_lanes && words.peek() != "{";)
+        plan.lanes.push_back(words.number());
       words.expect("{");
       if (!words.at_end()) words.error(concat("'", words.peek(), "' is not understood"));
       is_open = true;

@@ -31,6 +31,7 @@ class StageCopy {
     const size_t source_dim = decl_.dims.size() - 1;
     const size_t copy_dim =
         decl_.layout.empty() ? source_dim : static_cast<size_t>(decl_.layout.back().dim);
+    if (!nest_.lanes.empty()) return dealt();
     if (const int64_t group = group_size(); group > 1) return grouped(group);
     const int64_t run = decl_.layout.empty() ? decl_.dims[copy_dim] : decl_.layout.back().extent;
     const bool is_vector =
@@ -76,6 +77,52 @@ class StageCopy {
         open_dim(dim, dim == row_dim && is_by_rows ? lanes_ : 1, Role::kVec);
       }
     }
+    return looped();
+  }
+
+  // All elements in the order of the source, neighbours to neighbouring lanes.
+  Body dealt() {
+    const size_t last = decl_.dims.size() - 1;
+    const bool is_along =
+        decl_.layout.empty() || (static_cast<size_t>(decl_.layout.back().dim) == last &&
+                                 decl_.layout.back().extent % lanes_ == 0);
+    const int64_t block = is_along && decl_.dims[last] % lanes_ == 0 ? lanes_ : 1;
+    int64_t num_lanes = 1;
+    Node number = idx_const(0);
+    for (const AxisUse& use : nest_.lanes) {
+      number = make_expr(Op::kAdd, number, make_expr(Op::kMul, use.axis, idx_const(num_lanes)));
+      num_lanes *= axis_extent(use.axis);
+    }
+    int64_t count = 1;
+    for (const int64_t dim : decl_.dims)
+      count *= dim;
+    count /= block;
+    const int64_t runs = ceil_div(count, num_lanes);
+    const int64_t at_once = std::min(runs, kRowsAtOnce);
+    const auto add_runs = [&](int64_t extent, int64_t step, Role role, std::vector<AxisUse>& axes) {
+      if (extent == 1) return;
+      axes.push_back({add_axis(last, extent), role, 0});
+      number = make_expr(Op::kAdd, number,
+                         make_expr(Op::kMul, axes.back().axis, idx_const(step * num_lanes)));
+    };
+    add_runs(ceil_div(runs, at_once), at_once, Role::kSeq, loops_);
+    add_runs(at_once, 1, Role::kUnroll, copy_.axes);
+    if (ceil_div(runs, at_once) * at_once * num_lanes != count) {
+      copy_.guard.push_back(make_expr(Op::kLt, number, idx_const(count)));
+    }
+    for (size_t dim = decl_.dims.size(); dim-- > 0;) {
+      const Node length = idx_const(dim == last ? decl_.dims[dim] / block : decl_.dims[dim]);
+      copy_.index[dim] = dim == 0 ? number : make_expr(Op::kFloorMod, number, length);
+      number = make_expr(Op::kFloorDiv, number, length);
+    }
+    if (block > 1) {
+      copy_.axes.push_back({add_axis(last, block), Role::kVec, 0});
+      copy_.index[last] =
+          make_expr(Op::kAdd, make_expr(Op::kMul, copy_.index[last], idx_const(block)),
+                    copy_.axes.back().axis);
+    }
+    for (Node& index : copy_.index)
+      index = simplify_index(index);
     return looped();
   }
 

@@ -179,9 +179,20 @@ class DistinctWrites {
     return {axis, range.high - range.low + 1};
   }
 
+  bool has_conditions() const {
+    const auto is_branch = [&](size_t outer) {
+      return std::holds_alternative<If>(v_.sites[outer].stmt->node);
+    };
+    const auto around = v_.enclosing(site_);
+    return std::any_of(around.begin(), around.end(), is_branch) ||
+           !std::get<Comp>(v_.sites[site_].stmt->node).guard.empty();
+  }
+
   bool decide(std::span<const Node> index, const std::vector<Varying>& axes) {
     Distinct distinct(index, axes);
-    const Answer answer = distinct.decide(bounds_.num_conditions() != 0);
+    // Once indices have a width, bounds do not see what conditions say.
+    const bool is_blind = v_.stage == KernelStage::kFlat && has_conditions();
+    const Answer answer = distinct.decide(bounds_.num_conditions() != 0 || is_blind);
     if (answer == Answer::kYes) return true;
     const std::string axis = v_.axis_name(distinct.first_unknown());
     if (answer == Answer::kNo) {

@@ -97,7 +97,14 @@ TEST(RefusedPlans, PartsAndPlaces) {
        }},
       {"more than one vec part", [](Plan& plan) { part(plan, 0, 3).role = Role::kVec; }},
       {"a vec part has step 1", [](Plan& plan) { part(plan, 0, 4).step = 2; }},
-      {"parts are grid, seq", [](Plan& plan) { part(plan, 0, 3).role = Role::kLane; }},
+      {"parts are grid, seq", [](Plan& plan) { part(plan, 0, 3).role = Role::kNone; }},
+      {"there is no lane dim 0", [](Plan& plan) { part(plan, 0, 3).role = Role::kLane; }},
+      {"groups have 2 lanes, on the target at most 1", [](Plan& plan) { plan.lanes = {2}; }},
+      {"more than 3 lane dims",
+       [](Plan& plan) {
+         plan.lanes = {1, 1, 1, 1};
+       }},
+      {"lane dim 0 has 0 lanes", [](Plan& plan) { plan.lanes = {0}; }},
       {"only loops are peeled", [](Plan& plan) { part(plan, 0, 3).tail = Tail::kPeel; }},
       {"only par unroll parts are clamped",
        [](Plan& plan) { part(plan, 0, 2).tail = Tail::kClamp; }},
@@ -116,6 +123,8 @@ TEST(RefusedPlans, PartsAndPlaces) {
          std::vector<Part>& parts = plan.comps[1].parts;
          parts.insert(parts.begin(), {0, Role::kUnroll, 3});
        }},
+      {"comp 1 stands where comp 0 has left places out",
+       [](Plan& plan) { std::swap(part(plan, 0, 0).step, part(plan, 0, 3).step); }},
       {"axis 0 of comp 1 is fixed by its place",
        [](Plan& plan) {
          part(plan, 0, 0).step = 1;
