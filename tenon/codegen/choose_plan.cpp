@@ -23,7 +23,9 @@ std::vector<Candidate> candidates(const PlanInput& input) {
   const bool is_pair = walks.size() == 2 && is_read(walks[1], walks[0].comp->dst);
   // Panels are for the tiles that they were cut for; the other families go by strides.
   const bool is_packed = has_packed(walks);
-  if (input.target.max_vector_bytes > 0) {
+  if (input.target.max_lanes > 1) {
+    add_lane_plans(input, plans);
+  } else if (input.target.max_vector_bytes > 0) {
     if (is_pair) add_tile_plans(input, plans);
     if (!is_packed) {
       add_unit_plans(input.kernel, input.target, plans);

@@ -3,8 +3,6 @@
 
 #include "tenon/codegen/cost.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -25,6 +23,8 @@ constexpr int64_t kManyBytes = 1 << 20;
 constexpr double kStreamShare = 0.12;
 // Operations for each element of a group of a unit's operand that lies apart.
 constexpr double kApartCost = 12;
+// What a lane waits at a barrier, in operations.
+constexpr double kBarrierOps = 8;
 // What does not hide behind the slowest of computing and moving.
 constexpr double kSerialShare = 0.2;
 
@@ -53,6 +53,9 @@ struct Nest {
   size_t unit_depth = 0;   ///< axis of its depth
   int64_t tile_rows = 0;   ///< of a unit on tiles; 0: on vectors
   size_t tile_column = 0;  ///< axis
+  std::vector<int64_t> folded = {};  ///< lanes that fold a red axis, by part
+  const Part* neighbours = nullptr;  ///< what neighbouring lanes have steps of,
+  int64_t num_neighbours = 1;        ///< and how many of them there are
 
   double trips(size_t from, size_t to) const {
     double product = 1;
@@ -134,7 +137,10 @@ class PlanEstimate {
  public:
   PlanEstimate(const Kernel& kernel, const std::vector<Walk>& walks, const AxisMoves& moves,
                const Target& target, const Plan& plan)
-      : kernel_(kernel), walks_(walks), moves_(moves), target_(target), plan_(plan) {}
+      : kernel_(kernel), walks_(walks), moves_(moves), target_(target), plan_(plan) {
+    for (const int64_t lanes : plan.lanes)
+      lanes_ *= static_cast<double>(lanes);
+  }
 
   PlanCost run() {
     for (size_t i = 0; i < plan_.comps.size(); ++i)
@@ -210,6 +216,11 @@ class PlanEstimate {
         nest.levels.push_back({number, loop++, part.axis, count, part.role == Role::kGrid});
         lengths[axis] = std::min(lengths[axis], part.step);
         nest.lengths.push_back(lengths);
+      } else if (part.role == Role::kLane) {
+        if (nest.walk->is_red(axis)) nest.folded.push_back(count);
+        if (part.dim == 0) nest.neighbours = &part;
+        if (part.dim == 0) nest.num_neighbours = count;
+        lengths[axis] = std::min(lengths[axis], part.step);
       } else if (part.role == Role::kVec) {
         nest.vec = axis;
         nest.lanes = padded(lengths[axis]);
@@ -287,9 +298,22 @@ class PlanEstimate {
     const bool is_tmp =
         kernel_.buffers[static_cast<size_t>(access.buffer)].access == BufferAccess::kTmp;
     if (access.is_store && nest.plan->acc) return true;
+    if (lanes_ > 1 && is_tmp) return is_a_lanes_own(nest, access);
     // Written where it is read, in a body without loops of its own.
     return is_tmp && nest.plan->how == How::kAfter && !is_in_tiles(access.buffer) &&
            !is_read_across(nest, access.buffer);
+  }
+
+  /// A tmp of which each lane keeps its places: no loop inside of where it is made moves them.
+  bool is_a_lanes_own(const Nest& nest, const Access& access) const {
+    const bool is_kept = std::ranges::any_of(nests_, [&](const Nest& writer) {
+      return writer.plan->keep && writer.walk->comp->dst == access.buffer;
+    });
+    for (size_t i = place_of(access.buffer); i < nest.levels.size(); ++i) {
+      const int axis = nest.levels[i].axis;
+      if (axis >= 0 && access.uses(static_cast<size_t>(axis))) return false;
+    }
+    return !is_kept;
   }
 
   /// A tmp whose reader has its vectors along another axis than its writer.
@@ -330,7 +354,7 @@ class PlanEstimate {
       ops += count / repeats(nest, [&](size_t axis) { return group.axes[axis]; });
     }
     if (walk.comp->combine) {
-      double chains = 1;
+      double chains = lanes_;
       for (size_t i = 0; i < nest.counts.size(); ++i) {
         const bool is_kept = !walk.is_red(i) || !nest.plan->acc || nest.plan->acc->has_partials;
         if (is_kept) chains *= static_cast<double>(nest.counts[i]);
@@ -342,19 +366,22 @@ class PlanEstimate {
                                             : std::min(target_.mulacc_chains, 2);
       ops = std::max(ops, ops * wanted / std::max(chains, 1.0) * 0.9);
     }
+    // The chains of a reduction tell the same.
+    if (!walk.comp->combine) ops *= idle_share(nest);
     double moves = 0;
     for (const Access& access : walk.accesses) {
       if (in_registers(nest, access)) continue;
       const double count = accesses_of(nest, access);
-      moves += access.is_store
-                   ? count
-                   : count / repeats(nest, [&](size_t axis) { return access.uses(axis); });
+      const double weight = lane_move_weight(nest, access);
+      moves += weight * (access.is_store ? count : count / repeats(nest, [&](size_t axis) {
+                                                     return access.uses(axis);
+                                                   }));
     }
     // Two loads or stores start with each operation; the last loop's own work is a branch.
     constexpr double kOverlap = 0.1;
     moves += spilled_pointers(nest);
     const double body = std::max(ops, moves) + kOverlap * std::min(ops, moves) + 0.5;
-    cost_.vector_ops += bodies * body + reduction_ends(nest);
+    cost_.vector_ops += (bodies * body + reduction_ends(nest)) * lanes_;
     cost_.flops += walk.flops * static_cast<double>(walk.points());
     if (nest.plan->how == How::kRoot) {
       for (const Level& level : nest.levels)
@@ -362,6 +389,35 @@ class PlanEstimate {
     }
     for (const Stage& stage : nest.plan->stages)
       compute_copy(nest, stage);
+  }
+
+  /// How much longer things take where a group has fewer lanes, and instances in each, than hide
+  /// what each waits for.
+  double idle_share(const Nest& nest) const {
+    if (target_.max_lanes <= 1) return 1;
+    return std::max(target_.mulacc_chains / (lanes_ * instances(nest)), 1.0);
+  }
+
+  /// What a load or store of a lane takes, in operations: lanes share what the first cache reads,
+  /// and a line for each of them takes longer. Memory of the group has no lines to look for.
+  double lane_move_weight(const Nest& nest, const Access& access) const {
+    if (target_.max_lanes <= 1 || target_.caches.empty()) return 1;
+    const auto width = static_cast<double>(dtype_size_bytes(access.dtype));
+    const int speed = std::max(target_.caches[0].speed, 1);
+    const double weight =
+        std::max(target_.mulacc_rate * 1e-3 * width / speed, 1.0) * idle_share(nest);
+    const bool is_group =
+        stage_of(nest, access.buffer) != nullptr ||
+        kernel_.buffers[static_cast<size_t>(access.buffer)].access == BufferAccess::kTmp;
+    if (is_group) return weight;
+    const double line = std::max(target_.line_bytes / width, 1.0);
+    double apart = line / static_cast<double>(nest.num_neighbours);  // of lanes, in elements
+    if (nest.neighbours != nullptr) {
+      const auto axis = static_cast<size_t>(nest.neighbours->axis);
+      const int64_t step = std::abs(access.strides[axis]) * nest.neighbours->step / nest.lanes;
+      apart = std::max(apart, access.is_irregular[axis] ? line : static_cast<double>(step));
+    }
+    return 2 * weight * std::clamp(apart, 1.0, line);
   }
 
   /// Rows that are clamped have a pointer each. Where they do not fit beside what else is held (the
@@ -403,6 +459,9 @@ class PlanEstimate {
         results *= nest.walk->is_red(i) ? 1.0 : static_cast<double>(nest.counts[i]);
       ends += results * 2 * std::log2(static_cast<double>(std::max<int64_t>(nest.lanes, 2)));
     }
+    // Lanes fold in steps in group memory, each with a store, a load and a barrier.
+    for (const int64_t lanes : nest.folded)
+      ends += (instances(nest) * 2 + kBarrierOps) * (1 + std::log2(static_cast<double>(lanes)));
     return ends * nest.trips(0, depth);
   }
 
@@ -441,6 +500,7 @@ class PlanEstimate {
       lanes = static_cast<double>(stage.layout.back().extent);
     }
     cost_.vector_ops += elements / lanes * ops;
+    if (lanes_ > 1) cost_.vector_ops += 2 * kBarrierOps * lanes_ * nest.trips(0, depth);
     cost_.copied_bytes += static_cast<int64_t>(elements) * dtype_size_bytes(access->dtype);
   }
 
@@ -715,6 +775,7 @@ class PlanEstimate {
   const AxisMoves& moves_;
   const Target& target_;
   const Plan& plan_;
+  double lanes_ = 1;  // of a group; those that idle take as long as the others
   std::vector<Nest> nests_;
   std::vector<Stream> streams_;
   std::vector<double> level_s_;  // by cache: moving from behind it, without copies
@@ -727,37 +788,6 @@ CostModel::CostModel(const Kernel& kernel, const std::vector<Walk>& walks, const
 
 PlanCost CostModel::estimate(const Plan& plan) const {
   return PlanEstimate(kernel_, walks_, moves_, target_, plan).run();
-}
-
-std::string to_text(const PlanCost& cost) {
-  std::string text;
-  for (size_t i = 0; i < cost.traffic.size(); ++i)
-    append(text, "L", i + 1, " ", format_bytes(static_cast<uint64_t>(cost.traffic[i])), ", ");
-  return text + fmt::format("{:.3g} Mflop, {} group{}, {:.3g} us", cost.flops * 1e-6, cost.groups,
-                            cost.groups == 1 ? "" : "s", cost.seconds * 1e6);
-}
-
-std::vector<std::string> reasons_of(const PlanCost& cost, const Target& target) {
-  std::vector<std::pair<double, std::string>> weighed;
-  const auto add = [&](double seconds, std::string what) {
-    weighed.emplace_back(seconds, fmt::format("{} {:.3g} us", what, seconds * 1e6));
-  };
-  add(cost.compute_s, "computing takes");
-  add(cost.memory_s, "moving takes");
-  if (cost.memory_s > 0) append(weighed.back().second, ", most of it ", cost.slowest_level);
-  if (cost.copied_bytes > 0) {
-    const std::string bytes = format_bytes(static_cast<uint64_t>(cost.copied_bytes));
-    add(cost.copy_s, concat("copying ", bytes, " into stages takes"));
-  }
-  std::stable_sort(weighed.begin(), weighed.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::vector<std::string> reasons;
-  for (auto& [seconds, text] : weighed)
-    reasons.push_back(std::move(text));
-  if (cost.groups < int64_t{2} * target.threads) {
-    reasons.push_back(concat(cost.groups, " groups on ", target.threads, " threads"));
-  }
-  return reasons;
 }
 
 }  // namespace tenon

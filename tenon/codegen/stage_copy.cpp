@@ -99,14 +99,15 @@ class StageCopy {
     count /= block;
     const int64_t runs = ceil_div(count, num_lanes);
     const int64_t at_once = std::min(runs, kRowsAtOnce);
-    const auto add_runs = [&](int64_t extent, int64_t step, Role role, std::vector<AxisUse>& axes) {
+    // Axes of the copy itself, which writes each place once: no lane waits between its runs.
+    const auto add_runs = [&](int64_t extent, int64_t step, Role role) {
       if (extent == 1) return;
-      axes.push_back({add_axis(last, extent), role, 0});
+      copy_.axes.push_back({add_axis(last, extent), role, 0});
       number = make_expr(Op::kAdd, number,
-                         make_expr(Op::kMul, axes.back().axis, idx_const(step * num_lanes)));
+                         make_expr(Op::kMul, copy_.axes.back().axis, idx_const(step * num_lanes)));
     };
-    add_runs(ceil_div(runs, at_once), at_once, Role::kSeq, loops_);
-    add_runs(at_once, 1, Role::kUnroll, copy_.axes);
+    add_runs(ceil_div(runs, at_once), at_once, Role::kSeq);
+    add_runs(at_once, 1, Role::kUnroll);
     if (ceil_div(runs, at_once) * at_once * num_lanes != count) {
       copy_.guard.push_back(make_expr(Op::kLt, number, idx_const(count)));
     }

@@ -10,6 +10,7 @@
 #include "tenon/base/settings.h"
 #include "tenon/base/text.h"
 #include "tenon/codegen/build_nest.h"
+#include "tenon/codegen/choose_plan.h"
 #include "tenon/codegen/plan_text.h"
 #include "tenon/codegen/prepare_kernel.h"
 #include "tenon/ir/kernel_text.h"
@@ -96,6 +97,95 @@ TEST(LanePlans, RandomKernelsKeepTheirValueWithVectors) {
 TEST(LanePlans, RandomKernelsKeepTheirValueWithoutGroupMemory) {
   constexpr const char* kSome[] = {"par axes dealt", "several dims", "registers"};
   check_kernels(lone_lane_target(), kSome);
+}
+
+// --- plans that are chosen -----------------------------------------------------------------------
+
+// The cheapest plans of a kernel, and some that are not, keep its value.
+void check_chosen(const Kernel& source, const Target& target, size_t count, uint64_t seed,
+                  std::map<std::string_view, int>& families) {
+  KernelMemory memory(source, seed);
+  const std::vector<std::byte> expected = outputs_of(source, memory);
+  const Kernel kernel = prepare_kernel(source, target);
+  const std::vector<PlanChoice> choices = choose_plans(kernel, target, 64);
+  // Without group memory there may be no place for a tmp.
+  if (target.max_local_bytes == 0 && check_plan(kernel, choices.front().plan, target)) return;
+  ++families[choices.front().family];
+  const size_t step = std::max<size_t>(choices.size() / count, 1);
+  for (size_t i = 0; i < choices.size(); i += step) {
+    const std::string wrong =
+        first_wrong_pass(source, target, memory, expected, {.plan = choices[i].plan});
+    ASSERT_TRUE(wrong.empty()) << "seed " << seed << "\n"
+                               << to_text(source) << to_text(choices[i].plan, kernel) << wrong;
+  }
+}
+
+TEST(ChosenLanePlans, RandomKernelsKeepTheirValue) {
+  const auto first = static_cast<uint64_t>(setting_int(Setting::kSeed)) * kNumKernels;
+  std::map<std::string_view, int> families;
+  for (uint64_t seed = first; seed < first + kNumKernels; ++seed) {
+    for (const Target& target : {lane_target(), lane_vector_target(), lone_lane_target()})
+      check_chosen(random_kernel(seed), target, 2, seed, families);
+  }
+  for (const auto& [family, count] : families)
+    std::printf("%.*s: %d kernels\n", static_cast<int>(family.size()), family.data(), count);
+}
+
+// Sums of rows, of columns and of products, of lengths that fill lanes or do not.
+TEST(ChosenLanePlans, ReductionsOfAnyLength) {
+  std::map<std::string_view, int> families;
+  for (const int64_t length : {1, 2, 3, 31, 32, 33, 100, 255, 256, 257, 1000, 100003}) {
+    for (const int64_t rows : {1, 3, 70}) {
+      if (length * rows > 110000) continue;
+      const auto kernel = [&](std::string_view x, std::string_view index, std::string_view op,
+                              std::string_view start) {
+        return parse_kernel(
+            concat("kernel sums { in x: i32[", x, "] out y: i32[", rows, "] tmp s: i32[", rows,
+                   "] s[r] ", op, " x[", index, "] over r:", rows, ", k:", length, " red start ",
+                   start, " y[q] = s[q] * 3 over q:", rows, " }"),
+            "test");
+      };
+      const std::string by_rows = concat(rows, ",", length);
+      const std::string by_columns = concat(length, ",", rows);
+      const bool is_long = length > 10000;
+      for (const Target& target : {lane_target(), lane_vector_target(), lone_lane_target()}) {
+        const size_t count = is_long ? 1 : 6;
+        check_chosen(kernel(by_rows, "r,k", "+=", "0"), target, count, 1, families);
+        if (is_long) continue;
+        check_chosen(kernel(by_columns, "k,r", "+=", "0"), target, count, 2, families);
+        check_chosen(kernel(by_rows, "r,k", "max=", "-2147483648i32"), target, 2, 3, families);
+      }
+    }
+  }
+}
+
+constexpr std::string_view kKernels[] = {
+    "kernel stream { in a: i32[1003] out y: i32[1003] y[i] = a[i] * a[i] over i:1003 }",
+    "kernel rows { in a: f32[37,70] in b: f32[70] out y: f32[37,70] "
+    "y[i,j] = a[i,j] * b[j] over i:37, j:70 }",
+    "kernel transpose { in a: i32[37,70] out y: i32[70,37] y[j,i] = a[i,j] over j:70, i:37 }",
+    "kernel normal { in x: i32[19,150] out y: i32[19,150] tmp m: i32[19] tmp e: i32[19,150] "
+    "tmp s: i32[19] m[r] max= x[r,c] over r:19, c:150 red start -2147483648i32 "
+    "e[r,p] = x[r,p] - m[r] over r:19, p:150 s[r] += e[r,c] over r:19, c:150 red start 0 "
+    "y[r,p] = e[r,p] * s[r] over r:19, p:150 }",
+    "kernel mm { in a: f32[45,33] in b: f32[33,70] out y: f32[45,70] tmp c: f32[45,70] "
+    "c[m,n] += a[m,k] * b[k,n] over m:45, n:70, k:33 red start 0 "
+    "y[m,n] = max(c[m,n], 3) over m:45, n:70 }",
+    "kernel batched { in a: i32[3,33,40] in b: i32[3,40,33] out y: i32[3,40,40] "
+    "tmp c: i32[3,40,40] c[g,m,n] += a[g,k,m] * b[g,n,k] over g:3, m:40, n:40, k:33 red start 0 "
+    "y[g,m,n] = c[g,m,n] over g:3, m:40, n:40 }",
+    "kernel window { in x: i32[4,10,11] in w: i32[8,4,3,3] out y: i32[8,8,9] "
+    "tmp c: i32[8,8,9] c[o,i,j] += x[q,i+u,j+v] * w[o,q,u,v] over o:8, i:8, j:9, q:4 red, "
+    "u:3 red, v:3 red start 0 y[o,i,j] = c[o,i,j] over o:8, i:8, j:9 }"};
+
+TEST(ChosenLanePlans, KernelsOfEachKindKeepTheirValue) {
+  std::map<std::string_view, int> families;
+  for (const std::string_view text : kKernels) {
+    for (const Target& target : {lane_target(), lane_vector_target(), lone_lane_target()})
+      check_chosen(parse_kernel(text, "test"), target, 5, 7, families);
+  }
+  EXPECT_GE(families["rows of lanes"], 9);
+  EXPECT_GE(families["tiles of lanes"], 6);
 }
 
 }  // namespace

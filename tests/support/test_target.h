@@ -61,8 +61,16 @@ inline Target tile_target() {
 /// Groups of many lanes that share little memory; no vectors.
 inline Target lane_target() {
   Target target = scalar_target();
+  target.fuses_mulacc = true;
   target.max_lanes = 256;
   target.max_local_bytes = 32 << 10;
+  target.threads = 16;
+  target.vector_registers = 128;
+  target.mulacc_rate = 150000;
+  target.mulacc_chains = 512;
+  target.line_bytes = 32;
+  target.fork_ns = 5000;
+  target.caches = {{64 << 10, 4, 1, 200}, {32 << 20, 16, 16, 60}};
   return target;
 }
 
