@@ -7,6 +7,7 @@
 
 #include "tenon/base/error.h"
 #include "tenon/codegen/lane_access.h"
+#include "tenon/ir/kernel_walk.h"
 
 namespace tenon {
 namespace {
@@ -24,8 +25,11 @@ class BarrierPlacer {
   explicit BarrierPlacer(Kernel& nest) : nest_(nest), accesses_(nest) {}
 
   void run() {
+    for_each_stmt(nest_.body, [&](const Stmt& stmt) {
+      if (std::holds_alternative<Barrier>(stmt.node)) may_be_unneeded_ = true;
+    });
     place({});
-    prune(nest_.body);
+    if (may_be_unneeded_) prune(nest_.body);
   }
 
  private:
@@ -128,7 +132,9 @@ class BarrierPlacer {
         before = num_inserted_;
         Pending pending;
         walk_run(*loop, pending, conditions);
+        const int forward = num_inserted_;
         walk_run(*loop, pending, conditions);
+        may_be_unneeded_ = may_be_unneeded_ || num_inserted_ != forward;
       }
     }
   }
@@ -180,6 +186,7 @@ class BarrierPlacer {
   LaneAccesses accesses_;
   bool is_inserting_ = true;
   bool is_open_ = false;
+  bool may_be_unneeded_ = false;  // barriers that were there, or that one between runs replaces
   int num_inserted_ = 0;
 };
 

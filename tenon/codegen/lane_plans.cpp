@@ -2,6 +2,8 @@
 // many lanes there are and what each does. SPDX-License-Identifier: MIT
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "tenon/codegen/choose_plan.h"
 #include "tenon/codegen/placement.h"
@@ -52,6 +54,7 @@ class LanePlans {
     }
     for (int64_t lanes = lanes_at_most(); lanes > 0; lanes /= 2) {
       for (const int64_t unroll : {4, 1}) {
+        if (unroll == 1 && walks_.size() > 1) break;
         for (int64_t rows = 1; rows * lanes <= target_.max_lanes; rows *= 4) {
           if (rows > 1 && (row == none_ || rows / 4 >= last_.extent(row))) break;
           // Few lanes are for many rows.
@@ -125,18 +128,21 @@ class LanePlans {
     for (size_t number = walks_.size() - 1; number-- > 0;) {
       const Walk& walk = walks_[number];
       CompPlan entry{.comp = walk.number, .how = How::kBefore, .at = place};
-      const auto ranges = ranges_at(kernel_, plan, walk.number, How::kBefore, place);
-      if (!ranges) return;
-      lengths.clear();
-      for (const AxisRange& range : *ranges)
-        lengths.push_back(range.length);
+      // What is read of it in a row is the same however a row is dealt.
+      const auto [known, is_new] = open_.try_emplace({deal.row, deal.rows, number});
+      if (is_new) {
+        const auto ranges = ranges_at(kernel_, plan, walk.number, How::kBefore, place);
+        for (const AxisRange& range : ranges.value_or(std::vector<AxisRange>()))
+          known->second.push_back(range.length);
+      }
+      if (known->second.size() != walk.num_axes()) return;
       const std::vector<Node>& own = indices_[number];
       const size_t row =
           deal.row == none_
               ? walk.num_axes()
               : static_cast<size_t>(std::ranges::find(own, last_.comp->axes[deal.row].axis) -
                                     own.begin());
-      fill(walk, lengths, row, deal, entry);
+      fill(walk, known->second, row, deal, entry);
       plan.comps.push_back(std::move(entry));
     }
     add_kept(plan, family);
@@ -300,6 +306,7 @@ class LanePlans {
   const size_t none_;
   const std::vector<std::vector<Node>> indices_;
   std::vector<bool> is_row_;
+  std::map<std::tuple<size_t, int64_t, size_t>, std::vector<int64_t>> open_;  // row, rows, comp
   std::vector<Candidate>& plans_;
 };
 

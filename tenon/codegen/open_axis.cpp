@@ -50,7 +50,9 @@ class AxisOpener {
         opened.lane->use.axis = use;
       } else if (opened.loop != nullptr) {
         // Loops inside of lanes run as often in all of them.
-        is_trimmed = is_trimmed && !has_lane && opened.place >= latest;
+        const bool is_first = &opened == parts.data();
+        is_trimmed = is_trimmed && !has_lane && opened.place >= latest && (!is_grid || is_first);
+        comp.overruns = comp.overruns || (!is_exact && !is_trimmed && !is_first);
         latest = opened.place;
         opened.loop->use.axis = use;
         opened.loop->extent = idx_const(count);

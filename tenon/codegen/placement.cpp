@@ -160,8 +160,8 @@ class Placer {
 
   // All that the comp's place fixes lies inside its axes.
   static bool starts_inside(const PlacedComp& comp) {
-    return std::all_of(comp.ranges.begin(), comp.ranges.end(),
-                       [](const AxisRange& range) { return !range.is_bound || range.is_exact; });
+    const auto is_inside = [](const AxisRange& range) { return !range.is_bound || range.is_exact; };
+    return !comp.overruns && std::ranges::all_of(comp.ranges, is_inside);
   }
 
   // The comp writes each dim with an axis of its own (or it has one element).

@@ -71,6 +71,7 @@ struct PlacedComp {
   std::vector<Node> exprs;    ///< by axis: its value
   std::vector<Node> clamped;  ///< by axis: what loads use; the same as `exprs` without a clamp
   std::vector<Node> guards;   ///< by axis: value < extent, or null where it always holds
+  bool overruns = false;      ///< some loop starts beyond its axis
 
   int start_depth = 0;                 ///< of a reduction: loops around the life of its tmp
   std::optional<StorageBox> acc;       ///< register tile, if it is not the tmp's storage itself

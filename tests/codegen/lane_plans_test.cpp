@@ -84,7 +84,7 @@ void check_kernels(const Target& target, std::span<const char* const> wanted) {
 constexpr const char* kAll[] = {"red axes dealt", "par axes dealt",
                                 "several dims",   "group memory",
                                 "registers",      "comps without lanes beside others",
-                                "stages",         "carried accumulators"};
+                                "stages"};
 
 TEST(LanePlans, RandomKernelsKeepTheirValue) {
   check_kernels(lane_target(), kAll);
@@ -97,6 +97,69 @@ TEST(LanePlans, RandomKernelsKeepTheirValueWithVectors) {
 TEST(LanePlans, RandomKernelsKeepTheirValueWithoutGroupMemory) {
   constexpr const char* kSome[] = {"par axes dealt", "several dims", "registers"};
   check_kernels(lone_lane_target(), kSome);
+}
+
+// --- plans that are given ------------------------------------------------------------------------
+
+constexpr std::string_view kProduct =
+    "kernel mm { in a: i32[21,35] in b: i32[35,18] out y: i32[21,18] tmp c: i32[21,18] "
+    "c[m,n] += a[m,k] * b[k,n] over m:21, n:18, k:35 red start 0 "
+    "y[p,q] = max(c[p,q], 3) over p:21, q:18 }";
+const std::string kParts = "m@unroll 4, n@unroll 4, m@lane 1 1, n@lane 0 1; ";
+const std::string kAfter = " 1 y after 0 at 2 p@unroll 4, q@unroll 4, p@lane 1 1, q@lane 0 1 \n}";
+
+TEST(GivenLanePlans, TilesKeepTheirValue) {
+  const Kernel source = parse_kernel(kProduct, "test");
+  KernelMemory memory(source, 4);
+  const std::vector<std::byte> expected = outputs_of(source, memory);
+  const std::string loops = "plan mm lanes 4 4 {\n 0 c root m@grid 8, n@grid 8, ";
+  for (const std::string& text :
+       {concat(loops, "k@seq 1, ", kParts, "acc 2\n", kAfter),
+        // Operands in group memory, one of them for all blocks of the depth.
+        concat(loops, "k@seq 8, k@seq 1, ", kParts, "acc 2; stage a at 3; stage b at 2\n", kAfter),
+        concat(loops, "k@seq 8, k@seq 1, ", kParts,
+               "acc 2; stage a at 3 layout 1:8+1 0:8+3; stage b at 3\n", kAfter),
+        // The sums of a block wait in the output, each lane's own, or in group memory.
+        concat(loops, "k@seq 8, k@seq 1, ", kParts, "acc 3 carry y; stage b at 3\n", kAfter),
+        concat(loops, "k@seq 8, k@seq 1, ", kParts,
+               "acc 3\n 1 y after 0 at 2 p@seq 1, q@seq 1 \n}"),
+        // The depth is dealt to lanes too, or alone.
+        concat("plan mm lanes 4 4 3 {\n 0 c root m@grid 8, n@grid 8, k@seq 3, k@lane 2 1, ", kParts,
+               "acc 2\n", kAfter),
+        concat("plan mm lanes 16 2 {\n 0 c root m@grid 2, n@grid 3, k@seq 16, m@unroll 1, ",
+               "n@unroll 1, k@lane 0 1; acc 2\n 1 y after 0 at 2 p@lane 1 1, q@lane 0 1 \n}"),
+        // Finished sums are read by other lanes, by fewer, by one.
+        concat(loops, "k@seq 1, ", kParts,
+               "acc 2\n 1 y after 0 at 2 p@seq 4, p@seq 1, q@lane 0 2, q@lane 1 1 \n}"),
+        concat(loops, "k@seq 1, ", kParts, "acc 2\n 1 y after 0 at 2 p@seq 1, q@seq 1 \n}")}) {
+    const Plan plan = parse_plan(text, source);
+    const std::string wrong =
+        first_wrong_pass(source, lane_target(), memory, expected, {.plan = plan});
+    EXPECT_TRUE(wrong.empty()) << text << wrong;
+  }
+}
+
+TEST(GivenLanePlans, AreRefusedByName) {
+  const Kernel kernel = parse_kernel(kProduct, "test");
+  const std::string loops = " {\n 0 c root m@grid 8, n@grid 8, k@seq ";
+  for (const auto& [text, words] :
+       {std::pair(concat("plan mm lanes 4 3", loops, "1, ", kParts, "acc 2\n", kAfter),
+                  "axis 0 of comp 0 takes 4 lanes of dim 1, which has 3"),
+        {concat("plan mm lanes 4", loops, "1, ", kParts, "acc 2\n", kAfter),
+         "there is no lane dim 1"},
+        {concat("plan mm lanes 64 8", loops, "1, ", kParts, "acc 2\n", kAfter), "512 lanes"},
+        {concat("plan mm lanes 4 4", loops, "4, k@lane 0 1, ", kParts, "acc 2\n", kAfter),
+         "comp 0 deals to lane dim 0 twice"},
+        {concat("plan mm lanes 4 4 2", loops, "2, k@lane 2 1, ", kParts.substr(0, kParts.find(';')),
+                "\n", kAfter),
+         "comp 0 deals a red axis to lanes and has no accumulator"},
+        {concat("plan mm lanes 4 4 2", loops, "8, k@seq 2, k@lane 2 1, ", kParts, "acc 3 carry y\n",
+                kAfter),
+         "comp 0 carries what lanes have yet to fold"}}) {
+    const std::string reason =
+        check_plan(kernel, parse_plan(text, kernel), lane_target()).value_or("it fits");
+    EXPECT_NE(reason.find(words), std::string::npos) << text << reason;
+  }
 }
 
 // --- plans that are chosen -----------------------------------------------------------------------
