@@ -418,17 +418,11 @@ class Placer {
     if (plan_.lanes.empty()) return std::nullopt;
     auto storage = lane_box(comp, place);
     if (!storage || !fits_registers(comp, *storage)) return std::nullopt;
-    for (size_t dim = 0; dim < plan_.lanes.size(); ++dim) {
-      const PlacedLane* const own = comp.lane_of(dim);
-      const int64_t written = own == nullptr || own->is_red(comp) ? plan_.lanes[dim] : own->count();
-      for (size_t number = 0; number < kernel_.body.size(); ++number) {
-        const PlacedComp& reader = placed(static_cast<int>(number));
-        if (loads_of(*reader.comp, storage->buffer).empty()) continue;
-        const auto access = kernel_.buffers[static_cast<size_t>(reader.comp->dst)].access;
-        const PlacedLane* const lane = reader.lane_of(dim);
-        const int64_t others = access == BufferAccess::kTmp ? plan_.lanes[dim] : 1;
-        if ((lane == nullptr ? others : lane->count()) > written) return std::nullopt;
-      }
+    // Readers whose places have the same lanes in them are dealt alike; a single lane shows in
+    // none.
+    for (const PlacedLane& lane : comp.lanes) {
+      const int64_t lanes = plan_.lanes[static_cast<size_t>(lane.part.dim)];
+      if (!lane.is_red(comp) && lane.count() == 1 && lanes > 1) return std::nullopt;
     }
     return storage;
   }

@@ -199,6 +199,8 @@ TEST(Barriers, SeparateRunsOfLoops) {
   expect_barriers(kHead + "for k:4 { a[l] = x[g,8*k+l] y[g,8*k+l] = a[7-l] } }", 2);
   // Only between runs.
   expect_barriers(kHead + "for k:4 { a[l+k] = x[g,8*k+l] } y[g,l] = a[7-l] }", 2);
+  // Steps that are shorter than the lanes reach.
+  expect_barriers(kHead + "for i:8 { a[4*i+l] = x[g,8*i+l] } y[g,l] = a[35-l] }", 2);
   // Only in front of the loop.
   expect_barriers(kHead + "a[l] = x[g,l] for k:4 { y[g,8*k+l] = a[7-l] } }", 1);
   // Each run has a place of its own.

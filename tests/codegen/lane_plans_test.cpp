@@ -139,6 +139,39 @@ TEST(GivenLanePlans, TilesKeepTheirValue) {
   }
 }
 
+// One lane of a dim computes what all of them read: its registers do not do.
+TEST(GivenLanePlans, WhatOneLaneComputesLiesInGroupMemory) {
+  const Kernel source = parse_kernel(
+      "kernel k { in a: i32[6] in x: i32[6,4] out y: i32[6,4] tmp t: i32[6] "
+      "t[i] = a[i] * 7 over i:6 y[p,q] = t[p] * x[p,q] over p:6, q:4 }",
+      "test");
+  KernelMemory memory(source, 4);
+  const std::vector<std::byte> expected = outputs_of(source, memory);
+  for (const auto& [lane, scope] :
+       {std::pair("i@unroll 1, i@lane 0 2", Scope::kGroup), {"i@unroll 1", Scope::kReg}}) {
+    const Plan plan = parse_plan(concat("plan k lanes 4 {\n 1 y root p@grid 2, p@unroll 1, ",
+                                        "q@lane 0 1\n 0 t before 1 at 1 ", lane, "\n}"),
+                                 source);
+    EXPECT_EQ(build_nest(source, plan).buffers[3].scope, scope);
+    EXPECT_EQ(first_wrong_pass(source, lane_target(), memory, expected, {.plan = plan}), "");
+  }
+}
+
+// The grid is cut from a longer step than there are rows: its last groups have none.
+TEST(GivenLanePlans, GroupsBeyondTheLastRowWriteNothing) {
+  const Kernel source = parse_kernel(
+      "kernel k { in x: i32[8,5] out y: i32[8] tmp t: i32[8] "
+      "t[r] += x[r,k] over r:8, k:5 red start 0 y[q] = t[q] * 3 over q:8 }",
+      "test");
+  KernelMemory memory(source, 4);
+  const std::vector<std::byte> expected = outputs_of(source, memory);
+  const Plan plan = parse_plan(
+      "plan k lanes 4 {\n 0 t root r@grid 2, r@seq 24, k@seq 1, r@lane 0 1\n"
+      " 1 y after 0 at 1 q@seq 1\n}",
+      source);
+  EXPECT_EQ(first_wrong_pass(source, lane_target(), memory, expected, {.plan = plan}), "");
+}
+
 TEST(GivenLanePlans, AreRefusedByName) {
   const Kernel kernel = parse_kernel(kProduct, "test");
   const std::string loops = " {\n 0 c root m@grid 8, n@grid 8, k@seq ";
