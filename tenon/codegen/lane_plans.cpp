@@ -2,6 +2,7 @@
 // many lanes there are and what each does. SPDX-License-Identifier: MIT
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 
@@ -26,6 +27,17 @@ struct Deal {
   int dim() const { return 1 - row_dim; }
 };
 
+/// Lanes in a square over two axes of the first comp, rows and columns, with some points of both in
+/// each lane.
+struct Tile {
+  size_t row = 0;
+  size_t column = 0;
+  size_t deep = 0;    ///< the red axis that is cut in blocks
+  int64_t depth = 0;  ///< of a block, whose operands are in group memory; 0: they are not
+  std::array<int64_t, 2> lanes = {1, 1};
+  std::array<int64_t, 2> count = {1, 1};
+};
+
 class LanePlans {
  public:
   LanePlans(const PlanInput& input, std::vector<Candidate>& plans)
@@ -39,10 +51,8 @@ class LanePlans {
         plans_(plans) {}
 
   void run() {
-    if (walks_.size() == 2 && walks_[0].comp->combine) {
-      for (const bool has_stages : {true, false})
-        tiles(has_stages);
-    }
+    if (walks_.size() == 2 && walks_[0].comp->combine) tiles();
+    if (walks_.size() == 1 && none_ > 1) squares();
     // A comp alone has no rows: each element stands for itself.
     if (walks_.size() == 1 && none_ > 0) is_row_[along(last_, lengths_of(last_))] = false;
     size_t row = none_;
@@ -204,99 +214,125 @@ class LanePlans {
 
   // A reduction with reuse: lanes in squares, each with a tile in registers, both operands in group
   // memory.
-  void tiles(bool has_stages) {
+  void tiles() {
     const Walk& walk = walks_[0];
-    const std::vector<size_t> consumer = consumer_axes(walk, last_);
-    size_t column = walk.num_axes();
-    size_t deep = walk.num_axes();
-    for (size_t i = 0; i < walk.num_axes(); ++i) {
-      const bool is_par = !walk.is_red(i) && consumer[i] < none_ && walk.extent(i) > 1;
-      if (is_par && last_.accesses[0].strides[consumer[i]] == 1) column = i;
-      if (walk.is_red(i)) deep = i;
+    const size_t none = walk.num_axes();
+    consumer_ = consumer_axes(walk, last_);
+    Tile tile{.row = none, .column = none, .deep = none};
+    for (size_t i = 0; i < none; ++i) {
+      const bool is_par = !walk.is_red(i) && consumer_[i] < none_ && walk.extent(i) > 1;
+      if (is_par && last_.accesses[0].strides[consumer_[i]] == 1) tile.column = i;
+      if (walk.is_red(i)) tile.deep = i;
     }
-    if (column == walk.num_axes() || deep == walk.num_axes()) return;
-    size_t row = walk.num_axes();
-    for (size_t i = 0; i < walk.num_axes(); ++i) {
+    if (tile.column == none || tile.deep == none) return;
+    for (size_t i = 0; i < none; ++i) {
       const bool is_shared = std::ranges::any_of(walk.accesses, [&](const Access& access) {
-        return !access.is_store && access.uses(column) && !access.uses(i);
+        return !access.is_store && access.uses(tile.column) && !access.uses(i);
       });
-      const bool is_longer = row == walk.num_axes() || walk.extent(i) > walk.extent(row);
-      if (i != column && !walk.is_red(i) && consumer[i] < none_ && is_shared && is_longer) row = i;
+      const bool is_par = i != tile.column && !walk.is_red(i) && consumer_[i] < none_;
+      const int64_t longest = tile.row == none ? 1 : walk.extent(tile.row);
+      if (is_par && is_shared && walk.extent(i) > longest) tile.row = i;
     }
-    if (row == walk.num_axes() || walk.extent(row) < 2) return;
-    constexpr std::pair<int64_t, int64_t> kLanes[] = {{16, 16}, {8, 16}, {8, 8}, {4, 8}};
-    constexpr std::pair<int64_t, int64_t> kTiles[] = {{4, 4}, {8, 4}, {8, 8}, {2, 2}};
-    for (const auto& [lane_rows, lane_columns] : kLanes) {
-      if (lane_rows * lane_columns > target_.max_lanes) continue;
-      for (const auto& [rows, columns] : kTiles) {
-        for (const int64_t depth : {16, 8, 32}) {
-          if (!has_stages && depth != 16) continue;
-          Plan plan{.lanes = {lane_columns, lane_rows}};
-          plan.comps = tiled(walk, consumer, row, column, deep, {lane_rows * rows, rows},
-                             {lane_columns * columns, columns}, has_stages ? depth : 0);
-          plans_.push_back({std::move(plan), "tiles of lanes"});
+    if (tile.row == none) return;
+    for (const auto& [lane_rows, lane_columns] : {std::pair(16, 16), {8, 16}, {8, 8}, {4, 8}}) {
+      for (const auto& [rows, columns] : {std::pair(4, 4), {8, 4}, {8, 8}, {2, 2}}) {
+        for (const int64_t depth : {16, 8, 32, 0}) {
+          tile.lanes = {lane_rows, lane_columns};
+          tile.count = {rows, columns};
+          tile.depth = depth;
+          add_tile(tile, "tiles of lanes");
         }
       }
     }
   }
 
-  // `rows` and `columns`: of a group, and of a lane; `depth`: of a stage, 0: none.
-  std::vector<CompPlan> tiled(const Walk& walk, const std::vector<size_t>& consumer, size_t row,
-                              size_t column, size_t deep, std::pair<int64_t, int64_t> rows,
-                              std::pair<int64_t, int64_t> columns, int64_t depth) const {
+  // One comp whose operands are contiguous along another axis than what it writes: squares of them
+  // are turned in group memory.
+  void squares() {
+    Tile tile{.column = along(last_, lengths_of(last_)), .deep = none_};
+    for (size_t i = 0; i < none_; ++i) {
+      if (last_.accesses[0].strides[i] == 1 && last_.extent(i) > 1) tile.column = i;
+    }
+    tile.row = crossed_axis(last_, tile.column);
+    if (tile.row == none_) return;
+    tile.count = {4, 1};
+    tile.depth = 1;
+    for (const auto& [rows, columns] : {std::pair(8, 32), {4, 16}}) {
+      tile.lanes = {rows, columns};
+      add_tile(tile, "squares of lanes");
+    }
+  }
+
+  void add_tile(const Tile& tile, std::string_view family) {
+    if (tile.lanes[0] * tile.lanes[1] > target_.max_lanes) return;
+    const Walk& walk = walks_[0];
     CompPlan root{.comp = walk.number, .how = How::kRoot};
-    CompPlan after{.comp = last_.number, .how = How::kAfter};
     std::vector<Part> loops;
     for (size_t i = 0; i < walk.num_axes(); ++i) {
-      if (i == row || i == column || walk.is_red(i) || walk.extent(i) < 2) continue;
+      if (i == tile.row || i == tile.column || walk.is_red(i) || walk.extent(i) < 2) continue;
       const bool is_dealt = root.parts.empty();
       (is_dealt ? root.parts : loops)
           .push_back({static_cast<int>(i), is_dealt ? Role::kGrid : Role::kSeq, 1});
     }
-    root.parts.push_back({static_cast<int>(row), Role::kGrid, rows.first});
-    root.parts.push_back({static_cast<int>(column), Role::kGrid, columns.first});
+    const int64_t rows = tile.lanes[0] * tile.count[0];
+    const int64_t columns = tile.lanes[1] * tile.count[1];
+    root.parts.push_back({static_cast<int>(tile.row), Role::kGrid, rows});
+    root.parts.push_back({static_cast<int>(tile.column), Role::kGrid, columns});
     root.parts.insert(root.parts.end(), loops.begin(), loops.end());
-    root.acc = Acc{.depth = root.num_loops()};
-    after.at = {walk.number, root.num_loops()};
+    const int depth = root.num_loops();
+    const bool is_sum = walk.comp->combine.has_value();
+    if (is_sum) root.acc = Acc{.depth = depth};
     for (size_t i = 0; i < walk.num_axes(); ++i) {
-      if (walk.is_red(i) && i != deep && walk.extent(i) > 1) {
+      if (walk.is_red(i) && i != tile.deep && walk.extent(i) > 1) {
         root.parts.push_back({static_cast<int>(i), Role::kSeq, 1});
       }
     }
-    if (depth > 0 && depth < walk.extent(deep)) {
-      root.parts.push_back({static_cast<int>(deep), Role::kSeq, depth});
+    const auto deep = static_cast<int>(tile.deep);
+    if (is_sum && tile.depth > 0 && tile.depth < walk.extent(tile.deep)) {
+      root.parts.push_back({deep, Role::kSeq, tile.depth});
     }
     const int stage_depth = root.num_loops();
-    root.parts.push_back({static_cast<int>(deep), Role::kSeq, 1});
-    const int64_t vec = columns.second % walk.lanes == 0 ? std::min(walk.lanes, last_.lanes) : 1;
-    const auto add_instances = [&](CompPlan& entry, size_t row_axis, size_t column_axis) {
-      const int r = static_cast<int>(row_axis);
-      const int c = static_cast<int>(column_axis);
-      if (rows.second > 1) entry.parts.push_back({r, Role::kUnroll, rows.first / rows.second});
-      if (columns.second > vec) {
-        entry.parts.push_back({c, Role::kUnroll, columns.first / columns.second * vec});
-      }
-      entry.parts.push_back({r, Role::kLane, 1, Tail::kNone, 1});
-      entry.parts.push_back({c, Role::kLane, vec, Tail::kNone, 0});
-      if (vec > 1) entry.parts.push_back({c, Role::kVec, 1});
-    };
-    add_instances(root, row, column);
-    add_instances(after, consumer[row], consumer[column]);
-    for (size_t i = 1; depth > 0 && i < walk.accesses.size(); ++i) {
+    if (is_sum) root.parts.push_back({deep, Role::kSeq, 1});
+    add_instances(tile, root, tile.row, tile.column);
+    if (tile.depth > 0) add_stages(tile, root, stage_depth);
+    Plan plan{.comps = {std::move(root)}, .lanes = {tile.lanes[1], tile.lanes[0]}};
+    if (is_sum) {
+      CompPlan after{.comp = last_.number, .how = How::kAfter, .at = {walk.number, depth}};
+      add_instances(tile, after, consumer_[tile.row], consumer_[tile.column]);
+      plan.comps.push_back(std::move(after));
+    }
+    plans_.push_back({std::move(plan), family});
+  }
+
+  void add_instances(const Tile& tile, CompPlan& entry, size_t row, size_t column) const {
+    const int64_t lanes = std::min(walks_[0].lanes, last_.lanes);
+    const int64_t vec = tile.count[1] % lanes == 0 ? lanes : 1;
+    const int r = static_cast<int>(row);
+    const int c = static_cast<int>(column);
+    if (tile.count[0] > 1) entry.parts.push_back({r, Role::kUnroll, tile.lanes[0]});
+    if (tile.count[1] > vec) entry.parts.push_back({c, Role::kUnroll, tile.lanes[1] * vec});
+    entry.parts.push_back({r, Role::kLane, 1, Tail::kNone, 1});
+    entry.parts.push_back({c, Role::kLane, vec, Tail::kNone, 0});
+    if (vec > 1) entry.parts.push_back({c, Role::kVec, 1});
+  }
+
+  void add_stages(const Tile& tile, CompPlan& root, int depth) const {
+    const Walk& walk = walks_[0];
+    for (size_t i = 1; i < walk.accesses.size(); ++i) {
       const Access& access = walk.accesses[i];
-      Stage stage{.buffer = access.buffer, .depth = stage_depth};
-      const std::span<const Node> index = load_parts(access.load).index;
-      // Lanes that differ in the row read from different banks.
-      for (size_t dim = 0; dim < index.size() && !access.uses(column); ++dim) {
-        stage.layout.push_back({static_cast<int>(dim),
-                                staged_extent(walk, index[dim], root, stage_depth),
-                                dim + 1 == index.size() ? 1 : 0});
-      }
+      const bool is_turned = access.strides[tile.row] == 1 && access.uses(tile.column);
       const bool is_known = std::ranges::any_of(
           root.stages, [&](const Stage& other) { return other.buffer == access.buffer; });
-      if (!is_known) root.stages.push_back(std::move(stage));
+      if (is_known || (!walk.comp->combine && !is_turned)) continue;
+      Stage stage{.buffer = access.buffer, .depth = depth};
+      const std::span<const Node> index = load_parts(access.load).index;
+      // Lanes that read across its rows find them in different banks.
+      for (size_t dim = 0; dim < index.size() && access.strides[tile.column] != 1; ++dim) {
+        stage.layout.push_back({static_cast<int>(dim), staged_extent(walk, index[dim], root, depth),
+                                dim + 1 == index.size() ? 1 : 0});
+      }
+      root.stages.push_back(std::move(stage));
     }
-    return {std::move(root), std::move(after)};
   }
 
   const Kernel& kernel_;
@@ -306,6 +342,7 @@ class LanePlans {
   const size_t none_;
   const std::vector<std::vector<Node>> indices_;
   std::vector<bool> is_row_;
+  std::vector<size_t> consumer_;  // by axis of the first comp, of two
   std::map<std::tuple<size_t, int64_t, size_t>, std::vector<int64_t>> open_;  // row, rows, comp
   std::vector<Candidate>& plans_;
 };

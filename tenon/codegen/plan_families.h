@@ -39,7 +39,7 @@ void add_row_plans(const PlanInput& input, std::vector<Candidate>& plans);
 /// Contractions over what rows share in register tiles of a block of rows, all else row by row.
 void add_block_plans(const PlanInput& input, std::vector<Candidate>& plans);
 
-/// For groups of many lanes: rows, columns and tiles of them.
+/// For groups of many lanes: rows, columns, tiles and squares of them.
 void add_lane_plans(const PlanInput& input, std::vector<Candidate>& plans);
 
 /// By axis of a comp the axis of `last`, which reads it, that runs over it; its number of axes:

@@ -259,7 +259,7 @@ constexpr std::string_view kKernels[] = {
     "kernel stream { in a: i32[1003] out y: i32[1003] y[i] = a[i] * a[i] over i:1003 }",
     "kernel rows { in a: f32[37,70] in b: f32[70] out y: f32[37,70] "
     "y[i,j] = a[i,j] * b[j] over i:37, j:70 }",
-    "kernel transpose { in a: i32[37,70] out y: i32[70,37] y[j,i] = a[i,j] over j:70, i:37 }",
+    "kernel transpose { in a: i32[137,150] out y: i32[150,137] y[j,i] = a[i,j] over j:150, i:137 }",
     "kernel normal { in x: i32[19,150] out y: i32[19,150] tmp m: i32[19] tmp e: i32[19,150] "
     "tmp s: i32[19] m[r] max= x[r,c] over r:19, c:150 red start -2147483648i32 "
     "e[r,p] = x[r,p] - m[r] over r:19, p:150 s[r] += e[r,c] over r:19, c:150 red start 0 "
@@ -280,7 +280,10 @@ TEST(ChosenLanePlans, KernelsOfEachKindKeepTheirValue) {
     for (const Target& target : {lane_target(), lane_vector_target(), lone_lane_target()})
       check_chosen(parse_kernel(text, "test"), target, 5, 7, families);
   }
+  for (const auto& [family, count] : families)
+    std::printf("%.*s: %d kernels\n", static_cast<int>(family.size()), family.data(), count);
   EXPECT_GE(families["rows of lanes"], 9);
+  EXPECT_GE(families["squares of lanes"], 1);
   EXPECT_GE(families["tiles of lanes"], 6);
 }
 
