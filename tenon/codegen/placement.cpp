@@ -282,7 +282,7 @@ class Placer {
     std::vector<AxisRange> box;
     for (size_t dim = 0; dim < decl.dims.size(); ++dim) {
       const auto range = range_of(substitute(comp.comp->index[dim], values), outer);
-      if (range && range->length >= decl.dims[dim] && !is_const(range->base)) {
+      if (comp.overruns && range && range->length >= decl.dims[dim] && !is_const(range->base)) {
         refuse_plan("comp ", comp.plan->comp, " has loops that run beyond dim ", dim);
       }
       box.push_back(settled_range(range, decl.dims[dim], starts_inside(comp)));

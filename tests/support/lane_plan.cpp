@@ -46,7 +46,9 @@ bool deal(CompPlan& entry, int dim, int64_t lanes, std::mt19937_64& random) {
 std::optional<Plan> random_lane_plan(const Kernel& kernel, const Target& target,
                                      std::mt19937_64& random) {
   for (int tries = 0; tries < 40; ++tries) {
-    Plan plan = random_plan(kernel, target, random);
+    const auto without = random_plan(kernel, target, random);
+    if (!without) continue;
+    Plan plan = *without;
     plan.lanes = random_lanes(target, random);
     bool is_dealt = false;
     for (CompPlan& entry : plan.comps) {
