@@ -436,10 +436,13 @@ class Placer {
       for (const Node& load : loads_of(*reader.comp, comp.comp->dst)) {
         const std::span<const Node> index = load_parts(load).index;
         for (size_t dim = 0; dim < index.size(); ++dim) {
-          const auto own = range_of(substitute(index[dim], axis_values(reader)), outer);
+          const Node value = substitute(index[dim], axis_values(reader));
+          const auto own = range_of(value, outer);
           if (!own || own->base != box[dim].base || own->length < box[dim].length) {
             refuse_plan("comp ", comp.plan->comp, " is read beyond where it is kept");
           }
+          if (step_of(value, outer) == 1) continue;
+          refuse_plan("comp ", comp.plan->comp, " is kept where others have written already");
         }
       }
     }

@@ -188,7 +188,10 @@ TEST(GivenLanePlans, AreRefusedByName) {
          "comp 0 deals a red axis to lanes and has no accumulator"},
         {concat("plan mm lanes 4 4 2", loops, "8, k@seq 2, k@lane 2 1, ", kParts, "acc 3 carry y\n",
                 kAfter),
-         "comp 0 carries what lanes have yet to fold"}}) {
+         "comp 0 carries what lanes have yet to fold"},
+        {"plan mm {\n 1 y root q@seq 1, q@seq 16, p@seq 1\n"
+         " 0 c before 1 at 1 m@seq 1, n@seq 1, k@seq 1; keep y\n}",
+         "comp 0 is kept where others have written already"}}) {
     const std::string reason =
         check_plan(kernel, parse_plan(text, kernel), lane_target()).value_or("it fits");
     EXPECT_NE(reason.find(words), std::string::npos) << text << reason;
