@@ -161,7 +161,7 @@ class Placer {
   // All that the comp's place fixes lies inside its axes.
   static bool starts_inside(const PlacedComp& comp) {
     const auto is_inside = [](const AxisRange& range) { return !range.is_bound || range.is_exact; };
-    return !comp.overruns && std::ranges::all_of(comp.ranges, is_inside);
+    return std::ranges::all_of(comp.ranges, is_inside);
   }
 
   // The comp writes each dim with an axis of its own (or it has one element).
@@ -206,6 +206,10 @@ class Placer {
     const Comp& source = *comp.comp;
     if (plan.how != How::kRoot) {
       PlacedComp& around = placed(plan.at.comp);
+      if (around.overruns) {
+        refuse_plan("comp ", plan.comp, " is placed in comp ", plan.at.comp,
+                    ", of which loops start beyond their axis");
+      }
       (plan.how == How::kBefore ? around.before : around.after).push_back(entry);
     }
     for (const Part& part : plan.parts) {
@@ -282,9 +286,6 @@ class Placer {
     std::vector<AxisRange> box;
     for (size_t dim = 0; dim < decl.dims.size(); ++dim) {
       const auto range = range_of(substitute(comp.comp->index[dim], values), outer);
-      if (comp.overruns && range && range->length >= decl.dims[dim] && !is_const(range->base)) {
-        refuse_plan("comp ", comp.plan->comp, " has loops that run beyond dim ", dim);
-      }
       box.push_back(settled_range(range, decl.dims[dim], starts_inside(comp)));
     }
     return box;

@@ -157,21 +157,6 @@ TEST(GivenLanePlans, WhatOneLaneComputesLiesInGroupMemory) {
   }
 }
 
-// The grid is cut from a longer step than there are rows: its last groups have none.
-TEST(GivenLanePlans, GroupsBeyondTheLastRowWriteNothing) {
-  const Kernel source = parse_kernel(
-      "kernel k { in x: i32[8,5] out y: i32[8] tmp t: i32[8] "
-      "t[r] += x[r,k] over r:8, k:5 red start 0 y[q] = t[q] * 3 over q:8 }",
-      "test");
-  KernelMemory memory(source, 4);
-  const std::vector<std::byte> expected = outputs_of(source, memory);
-  const Plan plan = parse_plan(
-      "plan k lanes 4 {\n 0 t root r@grid 2, r@seq 24, k@seq 1, r@lane 0 1\n"
-      " 1 y after 0 at 1 q@seq 1\n}",
-      source);
-  EXPECT_EQ(first_wrong_pass(source, lane_target(), memory, expected, {.plan = plan}), "");
-}
-
 TEST(GivenLanePlans, AreRefusedByName) {
   const Kernel kernel = parse_kernel(kProduct, "test");
   const std::string loops = " {\n 0 c root m@grid 8, n@grid 8, k@seq ";
@@ -189,6 +174,9 @@ TEST(GivenLanePlans, AreRefusedByName) {
         {concat("plan mm lanes 4 4 2", loops, "8, k@seq 2, k@lane 2 1, ", kParts, "acc 3 carry y\n",
                 kAfter),
          "comp 0 carries what lanes have yet to fold"},
+        {"plan mm lanes 4 {\n 0 c root m@grid 2, m@seq 40, n@seq 1, k@seq 1, m@lane 0 1\n"
+         " 1 y after 0 at 1 p@seq 1, q@seq 1\n}",
+         "comp 1 is placed in comp 0, of which loops start beyond their axis"},
         {"plan mm {\n 1 y root q@seq 1, q@seq 16, p@seq 1\n"
          " 0 c before 1 at 1 m@seq 1, n@seq 1, k@seq 1; keep y\n}",
          "comp 0 is kept where others have written already"}}) {
