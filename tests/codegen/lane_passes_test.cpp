@@ -139,8 +139,7 @@ LinearProgram emitted(const Kernel& nest) {
   return emit_linear(give_indices_width(flat, DType::kI32), DType::kI32);
 }
 
-// The nest with its barriers runs right in both orders of lanes, without any one of them it does
-// not in one of them.
+// The nest with its barriers runs right, without any one of them it does not.
 void expect_barriers(std::string_view text, int count) {
   const Kernel nest = insert_barriers(expand_combine(parse_kernel(text, "test")));
   EXPECT_EQ(num_barriers(nest), count) << to_text(nest);

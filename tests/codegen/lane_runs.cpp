@@ -2,8 +2,8 @@
 
 #include "tests/codegen/lane_runs.h"
 
-#include "tenon/base/text.h"
 #include "tenon/base/error.h"
+#include "tenon/base/text.h"
 #include "tenon/interp/interpret.h"
 #include "tenon/ir/kernel_text.h"
 #include "tenon/ir/linear_text.h"

@@ -1,5 +1,5 @@
 // Runs nests and kernels with lanes in every way there is: eval_kernel after each pass, the linear
-// program with lanes forward and reversed. SPDX-License-Identifier: MIT
+// program in the checked interpreter, which finds races. SPDX-License-Identifier: MIT
 
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace tenon::test {
 
-/// Runs the program with its lanes in order, then reversed: what differs from `expected`, or
-/// nothing. The one place where tests of lanes run programs.
+/// Runs the program: what a check finds, or what differs from `expected`, or nothing. The one place
+/// where tests of lanes run programs.
 std::string run_lanes(const LinearProgram& program, KernelMemory& memory,
                       const std::vector<std::byte>& expected);
 
