@@ -260,6 +260,39 @@ TEST(LivingTarget, Tiles) {
   EXPECT_TRUE(plan_of("tile_chains=1") != plan_of(""));
 }
 
+// What groups of many lanes and their memory decide, on the device that has both.
+TEST(LivingTarget, LanesAndTheirMemory) {
+  const ScopedSetting device(Setting::kDevice, "INTERP");
+  const auto linear_text = [](Node (*graph)(Inputs&)) {
+    Inputs inputs(nullptr);
+    const Node output = graph(inputs);
+    const Target& target = Device::get_default().target();
+    std::string text;
+    for (const ScheduledCall& call :
+         schedule_graph(std::span(&output, 1), schedule_options(target)).calls) {
+      LinearProgram program = lower_kernel(call.kernel, target, {});
+      program.name = "program";
+      append(text, to_text(program));
+    }
+    return text;
+  };
+  for (Node (*graph)(Inputs&) : {relu, matmul, row_sums}) {
+    std::vector<std::string> texts{linear_text(graph)};
+    for (const char* shrink : {"max_lanes=16", "max_lanes=1"}) {
+      const ScopedSetting setting(Setting::kTarget, shrink);
+      texts.push_back(linear_text(graph));
+      GraphBatch batch;
+      Inputs inputs(&batch);
+      batch.add("graph", graph(inputs));
+      batch.check(shrink);
+    }
+    EXPECT_TRUE(texts[0] != texts[1]);
+    EXPECT_TRUE(texts[1] != texts[2]);
+    EXPECT_NE(texts[0].find("lane_id"), std::string::npos);
+    EXPECT_EQ(texts[2].find("lane_id"), std::string::npos);
+  }
+}
+
 TEST(LivingTarget, NoMoreArgumentsThanOneOperationHas) {
   const ScopedSetting shrunk(Setting::kTarget, "max_arguments=3");
   Inputs inputs(nullptr);

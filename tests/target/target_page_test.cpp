@@ -17,7 +17,8 @@ TEST(TargetPage, IsTheTableOfTheLibrary) {
       "Target, as\n"
       "`tenon explain X.tpo` shows it, has them in this order; "
       "`TENON_TARGET=max_arguments=4,native_ops=sqrt+fma`\n"
-      "shrinks some for all devices of a process. Each has a test of its name in `tests/target`\n"
+      "shrinks some for all devices of a process. Each but `arch` and `features` has a test in "
+      "`tests/target`\n"
       "(`ctest -R LivingTarget`): shrunk, it makes another program, which is as right.\n\n"
       "| field | meaning | what it decides |\n|---|---|---|\n";
 #define TENON_TARGET_FIELD(member, name, meaning, decides) \
