@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tenon/base/settings.h"
 #include "tenon/base/text.h"
 #include "tenon/codegen/codegen.h"
@@ -204,6 +206,16 @@ const LivingCase kCases[] = {
 
 INSTANTIATE_TEST_SUITE_P(Fields, LivingTarget, ::testing::ValuesIn(kCases),
                          [](const auto& row) { return concat(row.param.field, row.param.name); });
+
+TEST(LivingTarget, EveryFieldHasATest) {
+  // Those with tests of their own below; the first two say only what the device is.
+  std::set<std::string_view> tested{"arch",           "features",  "arithmetic",  "has_i64_index",
+                                    "tile_registers", "tile_rate", "tile_chains", "max_lanes"};
+  for (const LivingCase& row : kCases)
+    tested.insert(row.field);
+  const std::vector<std::string_view> fields = target_fields();
+  EXPECT_EQ(tested, std::set<std::string_view>(fields.begin(), fields.end()));
+}
 
 // Narrow floats are computed wider where they must be; other dtypes are refused by name.
 TEST(LivingTarget, Arithmetic) {
