@@ -107,10 +107,11 @@ void add_speeds(const CpuFeatureSet& features, const CacheSizes& caches, Target&
   target.line_bytes = static_cast<int>(caches.line_bytes);
   target.memory_speed = has_tiles ? 15 : has_one_unit ? 25 : 45;
   // Copies to outputs of 8 to 256 MiB: the two kinds of stores are equal at some 32 MiB, whatever
-  // the size of the third level; smaller ones never hold more than themselves. An output of half of
-  // it drives out an input of its size, which is read again where the output is not.
+  // the size of the third level; smaller ones never hold more than themselves. Below that, stores
+  // that bypass win or lose a fifth with how busy the memory is, and lose again where the output is
+  // read next.
   constexpr int64_t kMaxBypassBytes = 32 << 20;
-  target.bypass_bytes = std::min(caches.l3_bytes / 2, kMaxBypassBytes);
+  target.bypass_bytes = std::min(caches.l3_bytes, kMaxBypassBytes);
 }
 
 }  // namespace

@@ -8,7 +8,9 @@
 
 #include <immintrin.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <system_error>
@@ -97,6 +99,49 @@ void wait_while(const std::atomic<Word>& word, Word old, int64_t spin_ns) {
 
 }  // namespace
 
+/// Keeps the workers of a launch on cores of their own. Linux may wake a helper on its caller's
+/// core while another is idle (it does not look for one where a small cache's cores were busy) and
+/// leave it there for many launches, which then take as long as with one thread.
+class CoreClaims {
+ public:
+  CoreClaims() : claims_(static_cast<size_t>(std::max(1L, sysconf(_SC_NPROCESSORS_CONF)))) {}
+
+  /// By the caller, before helpers join: forgets the claims of launches before.
+  void start_launch() {
+    launch_.store(launch_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    claim_current();
+  }
+
+  /// By a helper that has joined: claims its core, or moves to one without a claim. It stays there
+  /// for the scheduler's reasons only: its affinity is the same afterwards.
+  void claim() {
+    if (claim_current()) return;
+    cpu_set_t before;  // of a machine with more cores than it holds: no move
+    if (sched_getaffinity(0, sizeof before, &before) != 0) return;
+    cpu_set_t unclaimed = before;
+    const uint32_t launch = launch_.load(std::memory_order_relaxed);
+    for (size_t core = 0; core < std::min<size_t>(claims_.size(), CPU_SETSIZE); ++core) {
+      if (claims_[core].load(std::memory_order_relaxed) == launch) CPU_CLR(core, &unclaimed);
+    }
+    if (CPU_COUNT(&unclaimed) == 0) return;
+    if (sched_setaffinity(0, sizeof unclaimed, &unclaimed) != 0) return;
+    claim_current();
+    sched_setaffinity(0, sizeof before, &before);
+  }
+
+ private:
+  /// False where another worker of this launch has claimed the core that this thread is on.
+  bool claim_current() {
+    const int core = sched_getcpu();
+    if (core < 0 || static_cast<size_t>(core) >= claims_.size()) return true;
+    const uint32_t launch = launch_.load(std::memory_order_relaxed);
+    return claims_[static_cast<size_t>(core)].exchange(launch, std::memory_order_relaxed) != launch;
+  }
+
+  std::atomic<uint32_t> launch_ = 0;
+  std::vector<std::atomic<uint32_t>> claims_;  // by core: the launch whose worker was there last
+};
+
 // NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): padded on purpose
 struct ThreadPool::Shared {
   struct Slot {
@@ -126,6 +171,7 @@ struct ThreadPool::Shared {
 
   Job job;
   std::vector<Slot> slots;
+  CoreClaims cores;
   int64_t spin_ns;
   std::atomic<bool> stop = false;
   alignas(kCacheLine) std::atomic<uint32_t> state = 0;
@@ -143,6 +189,7 @@ void ThreadPool::Shared::help(int worker) {
     if (stop.load(std::memory_order_acquire)) return;
     if (!join()) continue;
     if (worker < job.workers) {
+      cores.claim();
       wake_children(worker);
       work(worker);
     }
@@ -307,6 +354,7 @@ void ThreadPool::run(int64_t groups, GroupBody body) {
     shared_->slots[static_cast<size_t>(worker)].range.store(pack(home), std::memory_order_relaxed);
   }
   inside_launch() = true;
+  shared_->cores.start_launch();
   shared_->state.store(kOpen, std::memory_order_release);
   shared_->wake_children(0);
   shared_->work(0);

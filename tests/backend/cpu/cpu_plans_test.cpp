@@ -249,7 +249,7 @@ TEST(CpuPlans, RegisterTilesFillTheRegistersThereAre) {
   }
 }
 
-// An output from half of the third level, at most 32 MiB, passes by the caches.
+// An output as large as the third level, at most 32 MiB, passes by the caches.
 TEST(CpuPlans, StoresPassByFromAThresholdOfTheCaches) {
   const auto passes = [](int64_t bytes, const Target& target) {
     const Kernel kernel = prepare_kernel(
@@ -263,7 +263,7 @@ TEST(CpuPlans, StoresPassByFromAThresholdOfTheCaches) {
   CacheSizes half = kSmallCaches;
   half.l3_bytes /= 2;
   for (const auto& [caches, threshold] :
-       {std::pair(kLargeCaches, 32 * kMiB), {kSmallCaches, 16 * kMiB}, {half, 8 * kMiB}}) {
+       {std::pair(kLargeCaches, 32 * kMiB), {kSmallCaches, 32 * kMiB}, {half, 16 * kMiB}}) {
     const Target target = target_with(kAvx512, caches, 2);
     SCOPED_TRACE(threshold);
     EXPECT_FALSE(passes(threshold - 4096, target));

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -197,6 +198,64 @@ TEST(ThreadPool, IdleWorkersSleep) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     EXPECT_LT(process_cpu_ms() - before, 20) << workers << " workers";
   }
+}
+
+cpu_set_t affinity_of_this_thread() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  EXPECT_EQ(sched_getaffinity(0, sizeof cores, &cores), 0);
+  return cores;
+}
+
+/// A launch that both workers of `pool` take part in; `body` is called with the worker's number.
+template <typename Body>
+void run_on_both(ThreadPool& pool, Body body) {
+  std::atomic<int> arrived = 0;
+  pool.run(2, [&](int64_t begin, int64_t end, int worker) noexcept {
+    arrived += static_cast<int>(end - begin);
+    while (arrived < 2)
+      std::this_thread::yield();
+    body(worker);
+  });
+}
+
+// A helper that Linux left on its caller's core took turns with it, launch after launch.
+TEST(ThreadPool, AHelperLeavesItsCallersCore) {
+  const cpu_set_t before = affinity_of_this_thread();
+  if (CPU_COUNT(&before) < 2) GTEST_SKIP() << "one core";
+  ThreadPool pool(2);
+  cpu_set_t here;
+  CPU_ZERO(&here);
+  CPU_SET(static_cast<size_t>(sched_getcpu()), &here);
+  ASSERT_EQ(sched_setaffinity(0, sizeof here, &here), 0);
+  int apart = 0;
+  constexpr int kRounds = 40;
+  for (int round = 0; round < kRounds; ++round) {
+    std::array<int, 2> cores{};
+    std::array<cpu_set_t, 2> sets{};
+    // Onto the caller's core, from where it may go.
+    run_on_both(pool, [&](int worker) {
+      if (worker == 0) return;
+      sched_setaffinity(0, sizeof here, &here);
+      sched_setaffinity(0, sizeof before, &before);
+    });
+    run_on_both(pool, [&](int worker) {
+      cores.at(static_cast<size_t>(worker)) = sched_getcpu();
+      sched_getaffinity(0, sizeof(cpu_set_t), &sets.at(static_cast<size_t>(worker)));
+    });
+    apart += cores[0] != cores[1] ? 1 : 0;
+    EXPECT_TRUE(CPU_EQUAL(&sets[1], &before)) << "a helper keeps its affinity";
+  }
+  EXPECT_GE(apart, kRounds / 2);  // the scheduler may bring one back; 0 without the move
+
+  // One that may go nowhere else works all the same.
+  run_on_both(pool, [&](int worker) {
+    if (worker == 1) sched_setaffinity(0, sizeof here, &here);
+  });
+  std::atomic<int> calls = 0;
+  run_on_both(pool, [&](int) { ++calls; });
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
 TEST(ThreadPool, OneGroupRunsOnTheCaller) {
