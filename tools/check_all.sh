@@ -8,7 +8,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 export TENON_CACHE_DIR="$PWD/build/check-cache"  # not the user's
 
-steps=(lint format dev release clang asan tsan renderers order older_cpus bench prop graphs sweeps fuzz tidy size)
+steps=(lint format dev release clang asan tsan renderers interp order older_cpus bench prop graphs sweeps fuzz tidy size)
 jobs=$(nproc)
 
 # Configures, builds and tests a preset; further words go to ctest.
@@ -46,6 +46,20 @@ step_renderers() {
   build/release/tenon_cases tests/cases/reported_faults.json --buffer --const \
     --baseline tests/cases/baseline.txt >build/cases.log || { cat build/cases.log; return 1; }
   build/release/tenon run digits --check
+}
+
+# What takes too long with the checked interpreter for every run: special values, the reported
+# faults, the digits.
+step_interp() {
+  local device
+  cmake --preset release && cmake --build --preset release || return 1
+  for device in INTERP INTERP::CPU; do
+    local -x DEV=$device
+    build/release/tests/conform/special_values_test --gtest_brief=1 || return 1
+    build/release/tenon_cases tests/cases/reported_faults.json --buffer --const \
+      --baseline tests/cases/baseline.txt >build/cases.log || { cat build/cases.log; return 1; }
+    build/release/tenon run digits --check || return 1
+  done
 }
 
 # Each test program as one process, in five orders: tests must not lean on each other. CTest gives
