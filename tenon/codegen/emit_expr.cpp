@@ -75,7 +75,7 @@ void ExprEmitter::open(const Comp& comp, const std::vector<AxisUse>& axes) {
                " axes; expected fewer than 64");
   infos_.clear();
   forms_.clear();
-  bounds_of_.clear();
+  differences_.clear();
   comp_ = &comp;
   const Node vec = vec_axis_of(axes, nest_.name);
   for (const AxisUse& use : axes) {
@@ -107,7 +107,7 @@ void ExprEmitter::close() {
   guard_ = {};
   infos_.clear();
   forms_.clear();
-  bounds_of_.clear();
+  differences_.clear();
 }
 
 bool ExprEmitter::move_to(const std::vector<int64_t>& point) {
@@ -280,6 +280,8 @@ void ExprEmitter::push_missing(const Node& node, std::vector<const Node*>& stack
     const LoadParts parts = load_parts(node);
     need_last(parts.index.size());  // the gate and alt
     if (!regs_.is_reg(parts.buffer)) need_terms(form_of(parts.index[0]));
+  } else if (decided(node)) {
+    // A constant.
   } else if (const IndexForm* bound = bound_of(node)) {
     need_terms(*bound);
   } else {
@@ -295,6 +297,7 @@ ValueId ExprEmitter::emit_node(const Node& node) {
   if (node.op() == Op::kLoad) return emit_load(node);
   if (node.op() == Op::kCast) return emit_cast(node);
   if (node.op() == Op::kBitcast) return builder_.bitcast(find(node.src(0)), node.dtype());
+  if (const auto known = decided(node)) return constant(value_type(DType::kBool), *known ? 1 : 0);
   if (const IndexForm* bound = bound_of(node)) return emit_first_n(node, *bound);
   TENON_ASSERT(has_level(node.op(), kLinearLevel), "emit_linear: '", op_name(node.op()),
                "' was not decomposed");
@@ -329,19 +332,23 @@ ValueId ExprEmitter::emit_cast(const Node& node) {
 const IndexForm* ExprEmitter::bound_of(const Node& compare) {
   if (compare.op() != Op::kLt && compare.op() != Op::kLe) return nullptr;
   if (!varies(info(compare).axes)) return nullptr;
-  const DType dtype = compare.src(0).dtype();
-  if (dtype != DType::kI32 && dtype != DType::kI64) return nullptr;
-  auto found = bounds_of_.find(compare.id());
-  if (found == bounds_of_.end()) {
-    found = bounds_of_.emplace(compare.id(), find_bound(compare)).first;
-  }
-  const std::optional<IndexForm>& form = found->second;
+  const std::optional<IndexForm>& form = difference_of(compare);
   const bool is_bound =
       form && form->own[static_cast<size_t>(vec_)] == -1 && !varies(form->rest_axes);
   return is_bound ? &*form : nullptr;
 }
 
-std::optional<IndexForm> ExprEmitter::find_bound(const Node& compare) {
+// `b - a` of `a < b`, `b - a + 1` of `a <= b`: above 0 where the comparison is true. Nothing if one
+// of them is not affine or may wrap.
+const std::optional<IndexForm>& ExprEmitter::difference_of(const Node& compare) {
+  const auto found = differences_.find(compare.id());
+  if (found != differences_.end()) return found->second;
+  return differences_.emplace(compare.id(), find_difference(compare)).first->second;
+}
+
+std::optional<IndexForm> ExprEmitter::find_difference(const Node& compare) {
+  const DType dtype = compare.src(0).dtype();
+  if (dtype != DType::kI32 && dtype != DType::kI64) return std::nullopt;
   const auto left = to_affine(compare.src(0), order_);
   const auto right = to_affine(compare.src(1), order_);
   if (!left || !right) return std::nullopt;
@@ -358,6 +365,25 @@ std::optional<IndexForm> ExprEmitter::find_bound(const Node& compare) {
     if (!range.is_bounded() || range.min < whole.min || range.max > whole.max) return std::nullopt;
   }
   return make_form(*difference);
+}
+
+// What a comparison of positions is in all lanes of this point, wherever outer loops, groups and
+// lanes are.
+std::optional<bool> ExprEmitter::decided(const Node& node) {
+  if (node.op() != Op::kLt && node.op() != Op::kLe) return std::nullopt;
+  const std::optional<IndexForm>& form = difference_of(node);
+  if (!form || form->rest_axes != 0) return std::nullopt;
+  const int64_t part = constant_part(*form);
+  IntRange range{part, part};
+  if (vec_ >= 0) {
+    const int64_t step = form->own[static_cast<size_t>(vec_)];
+    range = add(range, mul({step, step}, {0, lanes() - 1}));
+  }
+  for (const AffineTerm& term : form->rest)
+    range = add(range, mul({term.coefficient, term.coefficient}, bounds_.bounds(term.node)));
+  if (range.min > 0) return true;
+  if (range.max <= 0) return false;
+  return std::nullopt;
 }
 
 ValueId ExprEmitter::emit_first_n(const Node& compare, const IndexForm& bound) {

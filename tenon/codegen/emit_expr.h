@@ -166,7 +166,9 @@ class ExprEmitter {
   const IndexForm& form_of(const Node& index);
   IndexForm make_form(const AffineForm& affine);
   const IndexForm* bound_of(const Node& compare);
-  std::optional<IndexForm> find_bound(const Node& compare);
+  const std::optional<IndexForm>& difference_of(const Node& compare);
+  std::optional<IndexForm> find_difference(const Node& compare);
+  std::optional<bool> decided(const Node& node);
   bool varies(uint64_t axes) const { return vec_ >= 0 && (axes >> vec_ & 1U) != 0; }
   int64_t constant_part(const IndexForm& form) const;
   ValueId sum_of(const void* id, const IndexForm& form, DType dtype);
@@ -195,7 +197,7 @@ class ExprEmitter {
 
   std::unordered_map<const void*, Info> infos_;
   std::unordered_map<const void*, IndexForm> forms_;
-  std::unordered_map<const void*, std::optional<IndexForm>> bounds_of_;
+  std::unordered_map<const void*, std::optional<IndexForm>> differences_;
   std::unordered_map<Key, ValueId, KeyHash> values_;
   Log region_log_;
   Log comp_log_;
