@@ -85,6 +85,7 @@ Row measure(std::string name, const LinearProgram& linear, const Target& target,
 std::vector<Row> interp_rows(bool is_quick) {
   const int64_t n = is_quick ? 16 : 128;
   const Tensor a = zeros({n, n}).contiguous().realize();
+  const Tensor narrow = a.astype(DType::kBF16).contiguous().realize();  // for matrix units
   const Tensor image = zeros({1, 8, n / 2, n / 2}).contiguous().realize();
   const Tensor filters = zeros({8, 8, 3, 3}).contiguous().realize();
   const Tensor mask = (arange(n * n) < 7).contiguous().realize();
@@ -92,6 +93,7 @@ std::vector<Row> interp_rows(bool is_quick) {
     const char* name;
     Tensor value;
   } kernels[] = {{"matmul", a.matmul(a)},
+                 {"matmul_bf16", narrow.matmul(narrow)},
                  {"softmax", softmax(a)},
                  {"conv3x3", conv2d(image, filters)},
                  {"elementwise", (a * 3 + a).relu()},
