@@ -66,7 +66,7 @@ RoundTrip try_device(const std::string& name) {
                " of ", object.payload_format, " in ", format_time(compile_ns));
     const Program program(device.driver(), object);
     try {
-      const LaunchResult result = launch_once(device.driver(), device.pool(), program,
+      const LaunchResult result = launch_once(device.queue(), device.pool(), program,
                                               parameters_of(kernel), {"--in", {}}, {"--set", {}});
       const int64_t num_wrong = count_wrong(result.outputs.at(0));
       append(text, "; ran it on ", kNumElements, " float32 in ", format_time(result.time_ns));

@@ -2,6 +2,7 @@
 
 #include "tenon/cli/launch.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "tenon/base/error.h"
@@ -56,7 +57,7 @@ std::vector<NamedArray> parameters_of(const Signature& signature) {
   return parameters;
 }
 
-LaunchResult launch_once(DeviceDriver& device, BufferPool& pool, const Program& program,
+LaunchResult launch_once(Queue& queue, BufferPool& pool, const Program& program,
                          std::vector<NamedArray> parameters, const NamedWords& files,
                          const NamedWords& scalars) {
   const Signature& signature = program.signature();
@@ -80,6 +81,8 @@ LaunchResult launch_once(DeviceDriver& device, BufferPool& pool, const Program& 
     if (reads(argument)) {
       fill_input(parameter, files, num_inputs++);
       buffer.copy_in(parameter.bytes);
+      // A device that still looks at them computes something else.
+      std::ranges::fill(parameter.bytes, kPoisonByte);
     } else {
       buffer.fill(kPoisonByte);
     }
@@ -90,11 +93,15 @@ LaunchResult launch_once(DeviceDriver& device, BufferPool& pool, const Program& 
     buffers.push_back(buffer);
     arguments.push_back(&argument);
   }
+  std::vector<BufferUse> uses;
+  for (size_t i = 0; i < buffers.size(); ++i)
+    uses.push_back({&buffers[i], arguments[i]->access});
   LaunchResult result;
   {
     const ScopedTimer timer(result.time_ns);
-    program.launch(values);
-    device.synchronize();
+    queue.wait(queue.submit(
+        uses, [&] { program.launch(values); },
+        [&] { return concat("running program '", program.name(), "'"); }));
   }
   for (size_t i = 0; i < buffers.size(); ++i) {
     const auto reason = buffers[i].why_guard_broken();

@@ -22,13 +22,13 @@ std::vector<NamedArray> parameters_of(const Signature& signature);
 
 struct LaunchResult {
   std::vector<NamedArray> outputs;  ///< what the program may write, in order of the signature
-  int64_t time_ns = 0;              ///< launch and synchronize
+  int64_t time_ns = 0;              ///< until it is done
 };
 
 /// `parameters`: one for each buffer of the signature. Those that are read get a value by
 /// fill_input, numbered in order; those that are only written are poisoned. Throws
 /// kDeviceFailed if the program wrote beyond the ends of a buffer.
-LaunchResult launch_once(DeviceDriver& device, BufferPool& pool, const Program& program,
+LaunchResult launch_once(Queue& queue, BufferPool& pool, const Program& program,
                          std::vector<NamedArray> parameters, const NamedWords& files,
                          const NamedWords& scalars);
 

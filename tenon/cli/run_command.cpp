@@ -88,11 +88,11 @@ void run(const TensorGraph& graph, const RunOptions& options, const GivenPlans* 
               ": ", format_time(time_ns), ", of it in kernels ", format_time(stats.kernel_ns)));
 }
 
-void launch_and_show(DeviceDriver& device, BufferPool& pool, const Program& program,
+void launch_and_show(Queue& queue, BufferPool& pool, const Program& program,
                      std::vector<NamedArray> parameters, const RunOptions& options,
                      std::string_view device_text) {
   const LaunchResult result =
-      launch_once(device, pool, program, std::move(parameters), NamedWords("--in", options.inputs),
+      launch_once(queue, pool, program, std::move(parameters), NamedWords("--in", options.inputs),
                   NamedWords("--set", options.scalars));
   show(result.outputs, options.out_folder,
        concat("program ", shown_name(program.name()), " on ", device_text, ": ",
@@ -105,14 +105,14 @@ void run(const Kernel& kernel, const RunOptions& options, const GivenPlans* plan
   const Kernel* const kernels[] = {&kernel};
   if (plans != nullptr) plans->check_names(kernels);
   const ProgramPtr program = find_programs(device, kernels, stats, plans).at(0);
-  launch_and_show(device.driver(), device.pool(), *program, parameters_of(kernel), options,
+  launch_and_show(device.queue(), device.pool(), *program, parameters_of(kernel), options,
                   device.name());
 }
 
 void run(const LinearProgram& linear, const RunOptions& options, const GivenPlans*) {
   EngineDevice& device = engine_device(chosen_device(options.device));
   const Program program(device.driver(), compile_linear(device, linear));
-  launch_and_show(device.driver(), device.pool(), program, parameters_of(linear.signature), options,
+  launch_and_show(device.queue(), device.pool(), program, parameters_of(linear.signature), options,
                   device.name());
 }
 
@@ -151,7 +151,8 @@ void run(const ProgramObject& object, const RunOptions& options, const GivenPlan
   const std::unique_ptr<DeviceDriver> device = open_for(options.device, target);
   BufferPool pool(device->allocator(), device->name(), device->pool_options());
   const Program program(*device, object);
-  launch_and_show(*device, pool, program, parameters_of(object.signature), options, device->name());
+  const std::unique_ptr<Queue> queue = device->make_queue();
+  launch_and_show(*queue, pool, program, parameters_of(object.signature), options, device->name());
 }
 
 }  // namespace

@@ -35,7 +35,12 @@ struct detail::Allocation {
   int64_t guard_bytes = 0;    ///< before the bytes; behind them at least as many
   int64_t size_bytes = 0;
   bool is_fenced = false;  ///< the device reports who touches a guard
+  std::atomic<BufferHistory*> history = nullptr;
 
+  Allocation() = default;
+  Allocation(const Allocation&) = delete;
+  Allocation& operator=(const Allocation&) = delete;
+  ~Allocation() { delete history.load(); }
   std::byte* address() const { return base == nullptr ? nullptr : base + guard_bytes; }
   int64_t bytes_behind() const { return class_bytes - guard_bytes - size_bytes; }
 };
@@ -62,25 +67,67 @@ int64_t Buffer::size_bytes() const {
   return allocation_ == nullptr ? 0 : allocation_->size_bytes;
 }
 
+BufferHistory* Buffer::history() const {
+  return allocation_ == nullptr ? nullptr : allocation_->history.load(std::memory_order_acquire);
+}
+
+BufferHistory& Buffer::make_history() const {
+  if (BufferHistory* const known = history()) return *known;
+  auto made = std::make_unique<BufferHistory>();
+  BufferHistory* known = nullptr;
+  if (allocation_->history.compare_exchange_strong(known, made.get())) return *made.release();
+  return *known;  // another thread was first
+}
+
+void Buffer::wait_for_turn(ArgumentAccess access) const {
+  const BufferHistory* const known = history();
+  if (known == nullptr) return;
+  std::vector<Event> waits;
+  known->add_waits(access, nullptr, waits);
+  for (const Event& event : waits)
+    event.wait();
+}
+
+void Buffer::wait() const {
+  wait_for_turn(ArgumentAccess::kRead);
+  const BufferHistory* const known = history();
+  if (known == nullptr) return;
+  if (const FailurePtr failure = known->failure()) throw_failure(*failure);
+}
+
 void Buffer::copy_in(std::span<const std::byte> bytes) const {
   TENON_ASSERT(std::cmp_equal(bytes.size(), size_bytes()), "copy of ", bytes.size(),
                " bytes into a buffer of ", size_bytes());
+  wait_for_turn(ArgumentAccess::kWrite);
   if (!bytes.empty()) allocation_->pool->allocator_.copy_in(address(), bytes);
+  if (BufferHistory* const known = history()) known->set_failure(nullptr);
 }
 
 void Buffer::copy_out(std::span<std::byte> bytes) const {
   TENON_ASSERT(std::cmp_equal(bytes.size(), size_bytes()), "copy of ", bytes.size(),
                " bytes out of a buffer of ", size_bytes());
+  wait();
   if (!bytes.empty()) allocation_->pool->allocator_.copy_out(bytes, address());
 }
 
+void Buffer::copy_from(const Buffer& source) const {
+  TENON_ASSERT(source.size_bytes() == size_bytes(), "copy of a buffer of ", source.size_bytes(),
+               " bytes into one of ", size_bytes());
+  if (size_bytes() == 0) return;
+  std::vector<std::byte> bytes(static_cast<size_t>(size_bytes()));
+  source.allocation_->pool->allocator_.copy_out(bytes, source.address());
+  allocation_->pool->allocator_.copy_in(address(), bytes);
+}
+
 void Buffer::fill(std::byte value) const {
+  wait_for_turn(ArgumentAccess::kWrite);
   constexpr int64_t kPartBytes = int64_t{1} << 20;
   const std::vector<std::byte> part(static_cast<size_t>(std::min(size_bytes(), kPartBytes)), value);
   for (int64_t begin = 0; begin < size_bytes(); begin += kPartBytes) {
     const auto count = static_cast<size_t>(std::min(size_bytes() - begin, kPartBytes));
     allocation_->pool->allocator_.copy_in(allocation_->address() + begin, {part.data(), count});
   }
+  if (BufferHistory* const known = history()) known->set_failure(nullptr);
 }
 
 std::optional<std::string> Buffer::why_guard_broken() const {
@@ -192,6 +239,7 @@ void* BufferPool::allocate_or_trim(int64_t class_bytes, int64_t size_bytes) {
 void BufferPool::release(detail::Allocation* allocation) noexcept {
   const std::unique_ptr<detail::Allocation> owned(allocation);
   if (owned->base == nullptr) return;
+  if (watch_.is_forked()) return;  // a lock may be held for ever, and the device is not ours
   allocator_.allow(owned->base, owned->class_bytes);
   if (!keep(owned->base, owned->class_bytes)) allocator_.free(owned->base, owned->class_bytes);
 }

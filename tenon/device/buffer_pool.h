@@ -14,7 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "tenon/base/threads.h"
 #include "tenon/device/allocator.h"
+#include "tenon/device/event.h"
 
 namespace tenon {
 
@@ -25,7 +27,8 @@ struct Allocation;  // buffer_pool.cpp
 }
 
 /// Bytes on a device. Copies share them; the last one gives them back to the pool, which must
-/// outlive it. Like a shared pointer: one handle is not for two threads, two handles are.
+/// outlive it. Jobs under way hold one, so what comes back to the pool is used by nobody. Like a
+/// shared pointer: one handle is not for two threads, two handles are.
 class Buffer {
  public:
   Buffer() = default;
@@ -42,18 +45,32 @@ class Buffer {
   void* address() const;
   int64_t size_bytes() const;
 
-  /// From and to the host; the sizes must be size_bytes().
+  /// Waits for the jobs that write it (Queue). Throws what made them fail if it is poisoned: each
+  /// time, until it has been written.
+  void wait() const;
+  /// From and to the host; the sizes must be size_bytes(). First waits for the jobs in the way;
+  /// copy_out throws as wait() does. `bytes` may be used again when copy_in returns.
   void copy_in(std::span<const std::byte> bytes) const;
   void copy_out(std::span<std::byte> bytes) const;
-  /// Sets each byte.
+  /// Sets each byte; like copy_in.
   void fill(std::byte value) const;
+  /// The bytes of a buffer of the same size, of this device or another. For jobs that use both:
+  /// waits for nothing.
+  void copy_from(const Buffer& source) const;
 
-  /// Why the guard zones are not as they were made: something wrote outside the buffer.
+  /// Why the guard zones are not as they were made: something wrote outside the buffer. Waits for
+  /// nothing.
   std::optional<std::string> why_guard_broken() const;
 
  private:
   friend class BufferPool;
+  friend class Queue;  // history
   explicit Buffer(detail::Allocation* allocation) : allocation_(allocation) {}
+
+  /// Null if no job on another thread has used it.
+  BufferHistory* history() const;
+  BufferHistory& make_history() const;
+  void wait_for_turn(ArgumentAccess access) const;
 
   detail::Allocation* allocation_ = nullptr;
 };
@@ -105,6 +122,7 @@ class BufferPool {
   Allocator& allocator_;
   const std::string device_name_;
   const BufferPoolOptions options_;
+  const ForkWatch watch_;
   mutable std::mutex mutex_;
   std::map<int64_t, std::vector<Cached>> cached_;  ///< by class, oldest release first
   uint64_t tick_ = 0;

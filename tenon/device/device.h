@@ -1,5 +1,5 @@
-// DeviceDriver: what a backend opens. With Allocator, LoadedProgram and Compiler it is the device
-// contract; bytes and addresses only. Called by engine/ and by Program.
+// DeviceDriver: what a backend opens. With Allocator, LoadedProgram, Compiler and Queue it is the
+// device contract; bytes and addresses only. Called by engine/, Program and Queue.
 // SPDX-License-Identifier: MIT
 
 #pragma once
@@ -11,6 +11,7 @@
 
 #include "tenon/device/allocator.h"
 #include "tenon/device/buffer_pool.h"
+#include "tenon/device/queue.h"
 #include "tenon/types/program_object.h"
 #include "tenon/types/target.h"
 
@@ -49,7 +50,19 @@ class DeviceDriver {
   /// this device does not run, kInvalidArgument for a damaged payload.
   virtual std::unique_ptr<LoadedProgram> load(const ProgramObject& object) = 0;
   /// Waits for all launches and copies; throws the first failure among them since the last call.
+  /// Afterwards the device is usable again, or each call throws kDeviceFailed. A HostQueue calls it
+  /// after each job, so that a failure is that of its job.
   virtual void synchronize() = 0;
+
+  /// The device's queue, made once by whoever opens the driver and gone before it. A backend writes
+  /// none to begin with. This one runs a job, launch and synchronize(), on the thread that submits
+  /// it; Mode::kThread lets the host go on meanwhile. A device with streams of its own that wants
+  /// the next launch before the last one is done derives its own Queue and Timeline: launches into
+  /// a stream, waits for events of its own kind there and for others on a thread, reached() from
+  /// the stream's marks, run_job() for what has to be kept when a job fails.
+  virtual std::unique_ptr<Queue> make_queue() {
+    return std::make_unique<HostQueue>(*this, HostQueue::Mode::kCaller);
+  }
 };
 
 }  // namespace tenon

@@ -1,9 +1,8 @@
 // The table of opened devices: names to EngineDevices, the default device, and what is known about
 // them. SPDX-License-Identifier: MIT
 
-#include <pthread.h>
-
 #include <atomic>
+#include <cstdlib>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -13,6 +12,7 @@
 #include "tenon/base/error.h"
 #include "tenon/base/settings.h"
 #include "tenon/base/text.h"
+#include "tenon/base/threads.h"
 #include "tenon/engine/compiler_id.h"
 #include "tenon/engine/device_spec.h"
 #include "tenon/engine/engine_device.h"
@@ -28,29 +28,36 @@ struct DeviceTable {
   std::mutex mutex;
   std::deque<EngineDevice> devices;              // by number; addresses stay valid
   std::map<std::string, EngineDevice*> by_name;  // canonical names and others once used
-  std::atomic<int64_t> forks = 0;
   std::atomic<int64_t> forks_at_first_open = -1;
   std::string default_setting;       // of DEV, and TENON_TARGET, that default_device is for
   Device* default_device = nullptr;  // null: not opened yet
 };
 
+void finish_jobs();
+
 DeviceTable& table() {
   // Leaked on purpose: buffers in static objects refer to devices.
   // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): leaked on purpose
-  static auto* const instance = new DeviceTable;
+  static auto* const instance = [] {
+    std::atexit(finish_jobs);
+    return new DeviceTable;
+  }();
   return *instance;
+}
+
+/// At exit, in order of opening: what was submitted is done, and no thread is left inside a job.
+/// A failure stays with its buffers.
+void finish_jobs() {
+  DeviceTable& devices = table();
+  if (devices.forks_at_first_open.load() != fork_count()) return;  // a child has no jobs
+  for (EngineDevice& device : devices.devices)
+    device.queue().last().wait();
 }
 
 Device*& thread_default() {
   // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): one for each thread
   thread_local Device* device = nullptr;
   return device;
-}
-
-void watch_forks() {
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, [] { table().forks.fetch_add(1); });
-  TENON_CHECK(registered == 0, ErrorCode::kOutOfMemory, "opening a device: pthread_atfork failed");
 }
 
 DeviceNames known_names() {
@@ -182,17 +189,27 @@ EngineDevice::EngineDevice(std::string name, int64_t number, const RendererDescr
       driver_(std::move(driver)),
       pool_(driver_->allocator(), this->name(), driver_->pool_options()),
       base_key_(make_base_key(renderer, this->target(), *compiler_)),
-      programs_(max_programs) {}
+      programs_(max_programs),
+      queue_(driver_->make_queue()) {}
 
 Buffer EngineDevice::allocate(int64_t size_bytes) {
-  return pool_.allocate(size_bytes, memory_checks().guard_bytes);
+  const int64_t guard_bytes = memory_checks().guard_bytes;
+  const Event last = queue_->last();
+  if (last.is_done()) return pool_.allocate(size_bytes, guard_bytes);
+  try {
+    return pool_.allocate(size_bytes, guard_bytes);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kOutOfMemory) throw;
+  }
+  last.wait();
+  return pool_.allocate(size_bytes, guard_bytes);
 }
 
 // --- the table -----------------------------------------------------------------------------------
 
 void check_not_forked() {
   const int64_t first = table().forks_at_first_open.load(std::memory_order_relaxed);
-  TENON_CHECK(first < 0 || first == table().forks.load(std::memory_order_relaxed),
+  TENON_CHECK(first < 0 || first == fork_count(),
               ErrorCode::kDeviceFailed,
               "this process was forked after a device had been opened; a device does not survive "
               "that. Open devices after fork, or start a new program");
@@ -203,9 +220,8 @@ Device& Device::get(std::string_view name) {
   const std::string key = with_shrinking(std::string(name));
   if (EngineDevice* const opened = find_opened(key)) return *opened;
   EngineDevice& device = open_spec(name, parse_device_spec(name, known_names()));
-  watch_forks();
   const std::lock_guard lock(table().mutex);
-  if (table().forks_at_first_open < 0) table().forks_at_first_open = table().forks.load();
+  if (table().forks_at_first_open < 0) table().forks_at_first_open = fork_count();
   table().by_name.emplace(key, &device);
   return device;
 }
@@ -236,6 +252,11 @@ ScopedDefaultDevice::ScopedDefaultDevice(Device& device)
 
 ScopedDefaultDevice::~ScopedDefaultDevice() {
   thread_default() = previous_;
+}
+
+void synchronize(Device& device) {
+  check_not_forked();
+  engine_device(device).queue().synchronize();
 }
 
 Device& Device::by_number(int64_t number) {

@@ -72,7 +72,7 @@ Node buffer_from_bytes(Device& device, DType dtype, ShapeView shape,
 Device* device_of(const Node& node);
 
 /// Counts and times of one or more realisations, nanoseconds; they add up to the wall time of
-/// realize() on one queue.
+/// realize() on one queue. What a device does while the host goes on is in none of them.
 struct RealizeStats {
   int64_t kernels = 0;   ///< launches
   int64_t compiled = 0;  ///< programs compiled (not found in a cache)
@@ -88,6 +88,10 @@ struct RealizeStats {
 
 /// Computes the values of `nodes` (in one schedule) and keeps each as the node's value(): from then
 /// on graphs over them start there. Nodes that are buffers or have a value cost nothing.
+/// Devices with a queue of their own may still be at work when it returns; with `stats`, whose
+/// times would be short, it waits. What fails before it returns is thrown and leaves no value; what
+/// fails later poisons the values that depend on it: whoever reads one gets the error, with the
+/// kernel's name, each time, and synchronize() gets it once if nobody has read it before.
 /// `default_target` is where graphs without buffers are computed; null: Device::get_default().
 /// `plans`: for some of the kernels (given_plans.h), each of which there must be.
 void realize(std::span<const Node> nodes, Device* default_target = nullptr,
@@ -103,7 +107,11 @@ void set_constant(const Node& node);
 /// graph behind it can be dropped.
 Node realized_leaf(const Node& node);
 
-/// Bytes of a realised node, row-major; waits for the device.
+/// Waits for all that was submitted to the device; throws the first failure that nobody has got.
+void synchronize(Device& device);
+
+/// Bytes of a realised node, row-major. Waits for its value (kernel time) and throws what made it
+/// fail.
 std::vector<std::byte> read_bytes(const Node& node, RealizeStats* stats = nullptr);
 
 /// Sum over all realisations of the process since the start (for `tenon run`).

@@ -28,6 +28,7 @@ class EngineDevice final : public Device {
   const Compiler& compiler() const { return *compiler_; }
   DeviceDriver& driver() { return *driver_; }
   BufferPool& pool() { return pool_; }
+  Queue& queue() { return *queue_; }
   ProgramTable& programs() { return programs_; }
   /// Of realisations whose default device this is.
   PreparedTable& prepared() { return prepared_; }
@@ -36,7 +37,8 @@ class EngineDevice final : public Device {
   /// renderer, the compiler's fingerprint.
   const Hash128& base_key() const { return base_key_; }
 
-  /// A buffer with the guards of memory_checks().
+  /// A buffer with the guards of memory_checks(). Where there is no memory it waits for the jobs
+  /// under way, which hold some.
   Buffer allocate(int64_t size_bytes);
 
  private:
@@ -47,6 +49,7 @@ class EngineDevice final : public Device {
   const Hash128 base_key_;
   ProgramTable programs_;
   PreparedTable prepared_{kMaxPrepared};
+  const std::unique_ptr<Queue> queue_;  ///< last: its jobs hold buffers and programs
 };
 
 /// Every Device is an EngineDevice; this is the engine's view of it.

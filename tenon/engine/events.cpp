@@ -31,8 +31,12 @@ void set_event_hook(EventHook hook) {
   state().hook = hook ? std::make_shared<const EventHook>(std::move(hook)) : nullptr;
 }
 
+bool has_event_hook() {
+  return state().is_set.load(std::memory_order_relaxed);
+}
+
 void send_event(const EngineEvent& event) {
-  if (!state().is_set.load(std::memory_order_relaxed)) return;
+  if (!has_event_hook()) return;
   std::shared_ptr<const EventHook> hook;
   {
     const std::lock_guard lock(state().mutex);

@@ -14,7 +14,7 @@ struct EngineEvent {
     kLowered,   ///< one kernel became source text
     kCompiled,  ///< one kernel was compiled; its batch took `time_ns`
     kFound,     ///< its program came from the disk cache
-    kLaunched,
+    kLaunched,  ///< and done
     kCopied,   ///< from one device to another; `kernel` is empty
     kWarning,  ///< something is slower than it should be; see `text`
   };
@@ -25,14 +25,16 @@ struct EngineEvent {
   std::string_view text = {};  ///< kLowered: the source; kWarning: the words
 };
 
-/// Views are valid during the call. Called on the thread that works, without a lock of the
-/// engine's; must not throw, nor realise anything: it may be called while other threads wait for
+/// Views are valid during the call. Called on the thread that works, a queue's maybe, without a lock
+/// of the engine's; must not throw, nor realise anything: it may be called while other threads wait for
 /// the program that is being made.
 using EventHook = std::function<void(const EngineEvent&)>;
 
 /// Replaces the hook of the process; an empty one ends it. Threads that are inside the old one may
 /// still be when this returns.
 void set_event_hook(EventHook hook);
+
+bool has_event_hook();
 
 /// Costs one atomic load where no hook is set.
 void send_event(const EngineEvent& event);

@@ -47,8 +47,13 @@ Node in_layout(const Node& array, std::span<const LayoutPart> layout) {
 
 class Realizer {
  public:
-  Realizer(std::span<const Node> outputs, Device* default_target, const GivenPlans* plans)
-      : outputs_(outputs.begin(), outputs.end()), default_target_(default_target), plans_(plans) {}
+  /// `waits`: until the values are there, so that what fails is thrown before they are kept.
+  Realizer(std::span<const Node> outputs, Device* default_target, const GivenPlans* plans,
+           bool waits)
+      : outputs_(outputs.begin(), outputs.end()),
+        default_target_(default_target),
+        plans_(plans),
+        waits_(waits) {}
 
   /// Notes what has a value already, and that value: other threads may realise the same nodes
   /// meanwhile or assign to them, and this realisation must see one state.
@@ -108,15 +113,12 @@ class Realizer {
         buffers_[i] = buffer.device->allocate(0);  // no call writes it
       }
     }
-    std::vector<EngineDevice*> used;
-    for (size_t i = 0; i < prepared_->calls.size(); ++i) {
+    for (size_t i = 0; i < prepared_->calls.size(); ++i)
       run_call(i);
-      EngineDevice* const device = device_of(prepared_->calls[i]);
-      if (std::find(used.begin(), used.end(), device) == used.end()) used.push_back(device);
-    }
-    for (EngineDevice* device : used) {
+    if (waits_) {
       const ScopedTimer timer(stats_.kernel_ns);
-      device->driver().synchronize();
+      for (const Buffer& buffer : buffers_)
+        buffer.wait();
     }
     publish();
   }
@@ -174,7 +176,7 @@ class Realizer {
             run_kernel(call);
           }
         },
-        "realising ", [&] { return describe_output(call); });
+        [&] { return describe(call); });
     // Intermediates go back to the pool after their last use.
     const auto drop = [&](int used) {
       const auto i = static_cast<size_t>(used);
@@ -187,12 +189,17 @@ class Realizer {
     if (call.copy_from >= 0) drop(call.copy_from);
   }
 
-  std::string describe_output(const PreparedCall& call) const {
+  /// For errors: "realising add of shape (3) (float32), kernel 'e_3'".
+  std::string describe(const PreparedCall& call) const {
     const PreparedBuffer& buffer = prepared_->buffers[static_cast<size_t>(call.buffers[0])];
-    if (buffer.node == PreparedBuffer::kAdded) return "partial results";
-    const Node& node = form_.nodes[static_cast<size_t>(buffer.node)];
-    return concat(op_name(node.op()), " of shape ", format_shape(node.shape()), " (",
-                  dtype_long_name(buffer.dtype), ")");
+    std::string text = "realising partial results";
+    if (buffer.node != PreparedBuffer::kAdded) {
+      const Node& node = form_.nodes[static_cast<size_t>(buffer.node)];
+      text = concat("realising ", op_name(node.op()), " of shape ", format_shape(node.shape()),
+                    " (", dtype_long_name(buffer.dtype), ")");
+    }
+    if (call.program != nullptr) append(text, ", kernel '", call.kernel, "'");
+    return text;
   }
 
   const Buffer& make_output(const PreparedCall& call) {
@@ -225,8 +232,11 @@ class Realizer {
     const MemoryChecks checks = memory_checks();
     const Buffer& output = make_output(call);
     if (checks.poison_outputs) output.fill(kPoisonByte);
+    const std::vector<Argument>& signature = call.program->signature().arguments;
     std::vector<ArgumentValue> values;
     values.reserve(call.buffers.size());
+    uses_.clear();
+    std::vector<Buffer> guarded;
     const size_t first_relaid = num_relaid_used_;
     num_relaid_used_ += call.relaid.size();
     for (size_t i = 0; i < call.buffers.size(); ++i) {
@@ -235,6 +245,8 @@ class Realizer {
                         .dtype = call.dtypes[i],
                         .address = buffer.address(),
                         .size_bytes = buffer.size_bytes()});
+      uses_.push_back({&buffer, signature[i].access});
+      if (checks.guard_bytes > 0) guarded.push_back(buffer);
     }
     std::vector<Buffer> arguments;
     std::optional<ShadowLaunch> shadow;
@@ -243,20 +255,32 @@ class Realizer {
         arguments.push_back(argument_of(call, i, first_relaid));
       shadow.emplace(*call.shadow, arguments);
     }
-    const int64_t start_ns = now_ns();
-    call.program->launch(values);
-    const int64_t time_ns = now_ns() - start_ns;
-    if (shadow) {
-      device_of(call)->driver().synchronize();
-      shadow->compare(arguments);
-    }
-    stats_.kernel_ns += time_ns;
+    // May run when this object is gone; `prepared` keeps the call and its program.
+    auto launch = [prepared = prepared_, &call, device = device_of(call),
+                   values = std::move(values), guarded = std::move(guarded)] {
+      const int64_t start_ns = has_event_hook() ? now_ns() : 0;
+      call.program->launch(values);
+      if (start_ns != 0 || !guarded.empty()) device->driver().synchronize();
+      if (start_ns != 0) {
+        send_event({.kind = EngineEvent::Kind::kLaunched,
+                    .kernel = call.kernel,
+                    .device = device->name(),
+                    .time_ns = now_ns() - start_ns});
+      }
+      check_guards(call, guarded);
+    };
+    submit(call, std::move(launch), stats_.kernel_ns);
     ++stats_.kernels;
-    send_event({.kind = EngineEvent::Kind::kLaunched,
-                .kernel = call.kernel,
-                .device = device_of(call)->name(),
-                .time_ns = time_ns});
-    if (checks.guard_bytes > 0) check_guards(call);
+    if (shadow) shadow->compare(arguments);
+  }
+
+  /// On the queue of the output's device, with uses_; what runs here and now takes `time_ns`.
+  template <typename Run>
+  void submit(const PreparedCall& call, Run run, int64_t& time_ns) {
+    const int64_t start_ns = now_ns();
+    const Event event = device_of(call)->queue().submit(uses_, std::move(run),
+                                                        [&] { return describe(call); });
+    if (event.timeline() == nullptr) time_ns += now_ns() - start_ns;
   }
 
   /// Finds or makes what the calls read of constants, in their order. False: it does not fit.
@@ -290,7 +314,7 @@ class Realizer {
     const Node leaf = tensor_buffer(buffer.dtype, parameter.dims,
                                     Ref<Attachment>(new Storage(storage->device(), source)));
     const Node relaid = in_layout(leaf, parameter.layout);
-    Realizer realizer(std::span(&relaid, 1), default_target_, nullptr);
+    Realizer realizer(std::span(&relaid, 1), default_target_, nullptr, waits_);
     realizer.look();
     realizer.run();
     add_stats(stats_, realizer.stats());
@@ -299,10 +323,9 @@ class Realizer {
     return copy;
   }
 
-  void check_guards(const PreparedCall& call) {
-    device_of(call)->driver().synchronize();
-    for (size_t i = 0; i < call.buffers.size(); ++i) {
-      const auto reason = buffers_[static_cast<size_t>(call.buffers[i])].why_guard_broken();
+  static void check_guards(const PreparedCall& call, std::span<const Buffer> arguments) {
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const auto reason = arguments[i].why_guard_broken();
       TENON_ASSERT(!reason, "kernel '", call.kernel, "', argument ", i, ": ", *reason);
     }
   }
@@ -316,20 +339,18 @@ class Realizer {
       buffers_[to] = buffers_[from];  // bytes never change, so they are shared
       return;
     }
-    const int64_t start_ns = now_ns();
     const Buffer& source = buffers_[from];
-    std::vector<std::byte> bytes(static_cast<size_t>(source.size_bytes()));
-    {
-      const ScopedTimer timer(stats_.copy_out_ns);
-      source_device->driver().synchronize();
-      source.copy_out(bytes);
-    }
-    const ScopedTimer timer(stats_.copy_in_ns);
-    make_output(call).copy_in(bytes);
-    send_event({.kind = EngineEvent::Kind::kCopied,
-                .kernel = {},
-                .device = device->name(),
-                .time_ns = now_ns() - start_ns});
+    const Buffer& output = make_output(call);
+    uses_.assign({{&output, ArgumentAccess::kWrite}, {&source, ArgumentAccess::kRead}});
+    const auto copy = [source, output, device] {
+      const int64_t start_ns = now_ns();
+      output.copy_from(source);
+      send_event({.kind = EngineEvent::Kind::kCopied,
+                  .kernel = {},
+                  .device = device->name(),
+                  .time_ns = now_ns() - start_ns});
+    };
+    submit(call, copy, stats_.copy_in_ns);
   }
 
   /// Values become visible only when all of them are there.
@@ -361,6 +382,7 @@ class Realizer {
   std::vector<Node> outputs_;
   Device* default_target_;
   const GivenPlans* plans_;
+  const bool waits_;
   std::array<std::byte, 8192> space_;  // for a graph of some fifty nodes
   std::pmr::monotonic_buffer_resource memory_{space_.data(), space_.size()};
   NodeNumbers numbers_{&memory_};
@@ -370,6 +392,7 @@ class Realizer {
   std::pmr::vector<Constant> constants_{&memory_};  // node of the form and what holds its value
   std::pmr::vector<Buffer> relaid_{&memory_};  // copies of constants, in the order of their use
   size_t num_relaid_used_ = 0;
+  std::vector<BufferUse> uses_;  // of the call that is submitted
   bool has_assign_ = false;
   std::shared_ptr<const Prepared> prepared_;
   std::pmr::vector<Buffer> buffers_{
@@ -397,13 +420,13 @@ void realize(std::span<const Node> nodes, Device* default_target, RealizeStats* 
              const GivenPlans* plans) {
   check_not_forked();
   const int64_t start_ns = now_ns();
-  Realizer realizer(nodes, default_target, plans);
+  Realizer realizer(nodes, default_target, plans, stats != nullptr);
   realizer.look();
   if (realizer.is_done()) return;
   RealizeStats result;
   if (realizer.has_assign()) {
     const std::lock_guard lock(assign_mutex());
-    Realizer locked(nodes, default_target, plans);
+    Realizer locked(nodes, default_target, plans, stats != nullptr);
     locked.look();
     if (locked.is_done()) return;
     locked.run();

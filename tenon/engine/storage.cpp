@@ -153,12 +153,15 @@ std::vector<std::byte> read_bytes(const Node& node, RealizeStats* stats) {
   std::vector<std::byte> bytes(static_cast<size_t>(buffer.size_bytes()));
   RealizeStats read;
   {
+    const ScopedTimer timer(read.kernel_ns);
+    buffer.wait();
+  }
+  {
     const ScopedTimer timer(read.copy_out_ns);
-    storage->device().driver().synchronize();
     buffer.copy_out(bytes);
   }
   add_to_total(read);
-  if (stats != nullptr) stats->copy_out_ns += read.copy_out_ns;
+  if (stats != nullptr) add_stats(*stats, read);
   return bytes;
 }
 

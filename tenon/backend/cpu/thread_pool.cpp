@@ -7,9 +7,7 @@
 #include "tenon/backend/cpu/thread_pool.h"
 
 #include <immintrin.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +20,7 @@
 #include "tenon/base/error.h"
 #include "tenon/base/settings.h"
 #include "tenon/base/text.h"
+#include "tenon/base/threads.h"
 #include "tenon/base/timing.h"
 
 namespace tenon::cpu {
@@ -31,17 +30,6 @@ constexpr uint32_t kOpen = uint32_t{1} << 31;  // of Shared::state; below: helpe
 constexpr int64_t kSpinNs = 40'000;  // a sleeping thread and back: 42 us on a virtual Zen 4
 constexpr int kMaxWorkers = 4096;
 constexpr size_t kCacheLine = 64;
-
-std::atomic<int64_t>& fork_count() {
-  static std::atomic<int64_t> count = 0;
-  return count;
-}
-
-void watch_forks() {
-  static const int registered = pthread_atfork(
-      nullptr, nullptr, [] { fork_count().fetch_add(1, std::memory_order_relaxed); });
-  TENON_CHECK(registered == 0, ErrorCode::kOutOfMemory, "thread pool: pthread_atfork failed");
-}
 
 /// True on threads that are inside a launch: a nested one must not wait for the pool.
 bool& inside_launch() {
@@ -281,7 +269,7 @@ ThreadPool::ThreadPool(int num_workers) : num_workers_(num_workers), start_fork_
               "thread pool: number of workers is ", wanted, ", expected 1 to ", kMaxWorkers,
               ". Set TENON_THREADS to such a number, or to 0 for one worker a core");
   num_workers_ = static_cast<int>(wanted);
-  watch_forks();
+  fork_count();  // begins to count
   shared_ = std::make_unique<Shared>(num_workers_);
 }
 
@@ -302,31 +290,22 @@ ThreadPool::~ThreadPool() {
 
 bool ThreadPool::is_forked() const {
   const int64_t start = start_fork_.load(std::memory_order_relaxed);
-  return start >= 0 && start != fork_count().load(std::memory_order_relaxed);
+  return start >= 0 && start != fork_count();
 }
 
 /// Starts the threads; where the system refuses some, the launch goes on with fewer.
 void ThreadPool::start_helpers() {
   if (start_fork_.load(std::memory_order_relaxed) >= 0) return;
-  start_fork_.store(fork_count().load(std::memory_order_relaxed), std::memory_order_relaxed);
-  // The host's signals are for the host's threads; faults stay deliverable where they happen.
-  sigset_t blocked;
-  sigset_t before;
-  sigfillset(&blocked);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS}) {
-    sigdelset(&blocked, fault);
-  }
-  pthread_sigmask(SIG_SETMASK, &blocked, &before);
+  start_fork_.store(fork_count(), std::memory_order_relaxed);
   try {
     Shared* const shared = shared_.get();
     for (int worker = 1; worker < num_workers_; ++worker) {
-      shared->helpers.emplace_back([shared, worker] { shared->help(worker); });
-      pthread_setname_np(shared->helpers.back().native_handle(), concat("tenon-", worker).c_str());
+      shared->helpers.push_back(
+          start_thread(concat("tenon-", worker), [shared, worker] { shared->help(worker); }));
     }
   } catch (const std::system_error&) {
     // No more threads to be had. A missing helper's home range is stolen like any other.
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void ThreadPool::run(int64_t groups, GroupBody body) {

@@ -1,5 +1,6 @@
 // INTERP: a device whose programs run in the checked interpreter and whose memory lies in the
-// arena. Launches are synchronous: what a check finds is thrown by the launch.
+// arena. What a check finds is thrown by the launch. Its queue has a thread, so that whoever forgets
+// to wait reads what nobody has written.
 // SPDX-License-Identifier: MIT
 
 #include <unistd.h>
@@ -153,6 +154,9 @@ class InterpDevice final : public DeviceDriver {
   const Target& target() const override { return target_; }
   Allocator& allocator() override { return arena_; }
   void synchronize() override {}
+  std::unique_ptr<Queue> make_queue() override {
+    return std::make_unique<HostQueue>(*this, HostQueue::Mode::kThread);
+  }
 
   std::unique_ptr<LoadedProgram> load(const ProgramObject& object) override {
     TENON_CHECK(object.payload_format == kTirFormat, ErrorCode::kUnsupported,
