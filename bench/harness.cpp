@@ -34,6 +34,7 @@ int64_t run_once(const Case& inputs, Tensor& result) {
   const int64_t start_ns = now_ns();
   result = inputs.build();
   result.realize();
+  synchronize(result.device());
   return now_ns() - start_ns;
 }
 

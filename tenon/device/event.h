@@ -1,5 +1,5 @@
-// Events: points of a queue's timeline, and what a buffer remembers of the jobs that use it. Made by
-// Queue (queue.h), waited for by jobs of other queues and by the host (Buffer).
+// Events: points of a queue's timeline, and what a buffer remembers of the jobs that use it. Made
+// by Queue (queue.h), waited for by jobs of other queues and by the host (Buffer).
 // SPDX-License-Identifier: MIT
 
 #pragma once

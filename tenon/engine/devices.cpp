@@ -209,8 +209,7 @@ Buffer EngineDevice::allocate(int64_t size_bytes) {
 
 void check_not_forked() {
   const int64_t first = table().forks_at_first_open.load(std::memory_order_relaxed);
-  TENON_CHECK(first < 0 || first == fork_count(),
-              ErrorCode::kDeviceFailed,
+  TENON_CHECK(first < 0 || first == fork_count(), ErrorCode::kDeviceFailed,
               "this process was forked after a device had been opened; a device does not survive "
               "that. Open devices after fork, or start a new program");
 }

@@ -15,8 +15,8 @@ struct EngineEvent {
     kCompiled,  ///< one kernel was compiled; its batch took `time_ns`
     kFound,     ///< its program came from the disk cache
     kLaunched,  ///< and done
-    kCopied,   ///< from one device to another; `kernel` is empty
-    kWarning,  ///< something is slower than it should be; see `text`
+    kCopied,    ///< from one device to another; `kernel` is empty
+    kWarning,   ///< something is slower than it should be; see `text`
   };
   Kind kind;
   std::string_view kernel;  ///< name in reports
@@ -25,9 +25,9 @@ struct EngineEvent {
   std::string_view text = {};  ///< kLowered: the source; kWarning: the words
 };
 
-/// Views are valid during the call. Called on the thread that works, a queue's maybe, without a lock
-/// of the engine's; must not throw, nor realise anything: it may be called while other threads wait for
-/// the program that is being made.
+/// Views are valid during the call. Called on the thread that works, a queue's maybe, without a
+/// lock of the engine's; must not throw, nor realise anything: it may be called while other threads
+/// wait for the program that is being made.
 using EventHook = std::function<void(const EngineEvent&)>;
 
 /// Replaces the hook of the process; an empty one ends it. Threads that are inside the old one may

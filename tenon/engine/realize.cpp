@@ -278,8 +278,8 @@ class Realizer {
   template <typename Run>
   void submit(const PreparedCall& call, Run run, int64_t& time_ns) {
     const int64_t start_ns = now_ns();
-    const Event event = device_of(call)->queue().submit(uses_, std::move(run),
-                                                        [&] { return describe(call); });
+    const Event event =
+        device_of(call)->queue().submit(uses_, std::move(run), [&] { return describe(call); });
     if (event.timeline() == nullptr) time_ns += now_ns() - start_ns;
   }
 

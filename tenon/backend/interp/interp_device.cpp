@@ -1,7 +1,6 @@
 // INTERP: a device whose programs run in the checked interpreter and whose memory lies in the
-// arena. What a check finds is thrown by the launch. Its queue has a thread, so that whoever forgets
-// to wait reads what nobody has written.
-// SPDX-License-Identifier: MIT
+// arena. What a check finds is thrown by the launch. Its queue has a thread, so that whoever
+// forgets to wait reads what nobody has written. SPDX-License-Identifier: MIT
 
 #include <unistd.h>
 
