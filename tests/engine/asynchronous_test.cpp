@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <memory>
+#include <thread>
 
 #include "tenon/base/timing.h"
 #include "tenon/engine/events.h"
@@ -22,6 +24,50 @@ using testing::Gate;
 using testing::hold;
 using Values = std::vector<int32_t>;
 constexpr auto kFailed = ErrorCode::kDeviceFailed;
+
+/// The CPU with little memory and a thread for its jobs.
+class TightDriver final : public DeviceDriver {
+ public:
+  TightDriver(std::unique_ptr<DeviceDriver> inner, int64_t most_bytes)
+      : inner_(std::move(inner)), memory_(inner_->allocator(), most_bytes) {}
+  const std::string& name() const override { return inner_->name(); }
+  const Target& target() const override { return inner_->target(); }
+  Allocator& allocator() override { return memory_; }
+  std::unique_ptr<LoadedProgram> load(const ProgramObject& object) override {
+    return inner_->load(object);
+  }
+  void synchronize() override { inner_->synchronize(); }
+  std::unique_ptr<Queue> make_queue() override {
+    return std::make_unique<HostQueue>(*this, HostQueue::Mode::kThread);
+  }
+  int num_refused() const { return memory_.num_refused; }
+
+ private:
+  struct Memory final : Allocator {
+    Memory(Allocator& other, int64_t most) : inner(other), most_bytes(most) {}
+    void* allocate(int64_t size_bytes) override {
+      if (used_bytes + size_bytes > most_bytes) {
+        ++num_refused;
+        fail(ErrorCode::kOutOfMemory, "that is too much");
+      }
+      used_bytes += size_bytes;
+      return inner.allocate(size_bytes);
+    }
+    void free(void* address, int64_t size_bytes) noexcept override {
+      used_bytes -= size_bytes;
+      inner.free(address, size_bytes);
+    }
+    void copy_in(void* dst, std::span<const std::byte> src) override { inner.copy_in(dst, src); }
+    void copy_out(std::span<std::byte> dst, const void* src) override { inner.copy_out(dst, src); }
+    Allocator& inner;
+    const int64_t most_bytes;
+    std::atomic<int64_t> used_bytes = 0;
+    std::atomic<int> num_refused = 0;
+  };
+
+  std::unique_ptr<DeviceDriver> inner_;
+  Memory memory_;
+};
 
 class Asynchronous : public EngineTest {
  protected:
@@ -104,6 +150,36 @@ TEST_F(Asynchronous, IntermediatesLiveUntilTheirKernelsRan) {
   }
   gate.open();
   EXPECT_EQ(read(value), Values(1000, 21));
+}
+
+// Jobs under way hold memory, which comes back.
+TEST_F(Asynchronous, WithoutMemoryTheHostWaitsForJobsFirst) {
+  const ScopedMemoryChecks none(MemoryChecks{});
+  auto driver = std::make_unique<TightDriver>(find_backend("CPU")->open(0, cpu_.target()), 20'000);
+  const TightDriver& tight = *driver;
+  EngineDevice device("tight", 96, cpu_.renderer(), cpu_.target(),
+                      cpu_.renderer().make_compiler(cpu_.target()), std::move(driver));
+  const Node x = testing::buffer_of(Values(1000, 1), {1000}, device);
+  realize_one(sum(x, x));
+  synchronize(device);
+  Gate gate;
+  hold(device.queue(), gate);
+  std::thread opener([&] {
+    while (tight.num_refused() == 0)
+      std::this_thread::yield();
+    gate.open();
+  });
+  Node value = x;
+  for (int i = 0; i < 10; ++i) {
+    value = tensor_contiguous(sum(value, x));
+    realize_one(value);
+    value = realized_leaf(value);
+  }
+  opener.join();
+  EXPECT_EQ(read(value), Values(1000, 11));
+  const Node too_large = testing::buffer_of(Values(2000, 1), {2000}, device);
+  EXPECT_ERROR(realize_one(tensor_contiguous(sum(too_large, too_large))), ErrorCode::kOutOfMemory,
+               "too much");
 }
 
 TEST_F(Asynchronous, AnotherDeviceWaitsForItsInputsAlone) {

@@ -57,9 +57,10 @@ class FaultyProgram final : public LoadedProgram {
   int64_t size_bytes_;
 };
 
+/// Device 1 works while the host goes on.
 class FaultyDevice final : public DeviceDriver {
  public:
-  explicit FaultyDevice(Target target) : target_(std::move(target)) {}
+  FaultyDevice(int index, Target target) : index_(index), target_(std::move(target)) {}
   const std::string& name() const override { return name_; }
   const Target& target() const override { return target_; }
   Allocator& allocator() override { return allocator_; }
@@ -67,32 +68,37 @@ class FaultyDevice final : public DeviceDriver {
     return std::make_unique<FaultyProgram>(object.signature.arguments.at(0));
   }
   void synchronize() override {}
+  std::unique_ptr<Queue> make_queue() override {
+    return std::make_unique<HostQueue>(
+        *this, index_ == 0 ? HostQueue::Mode::kCaller : HostQueue::Mode::kThread);
+  }
 
  private:
-  const std::string name_ = "FAULTY:0";
+  const int index_;
+  const std::string name_ = "FAULTY";
   const Target target_;
   FaultyAllocator allocator_;
 };
 
-Device& faulty_device() {
+Device& faulty_device(const char* name = "FAULTY") {
   static const bool is_registered = [] {
     register_backend({.name = "FAULTY",
                       .borrows_renderers = true,
                       .why_absent = [] { return std::optional<std::string>(); },
-                      .num_devices = [] { return 1; },
-                      .open = [](int, const Target& target) -> std::unique_ptr<DeviceDriver> {
-                        return std::make_unique<FaultyDevice>(target);
+                      .num_devices = [] { return 2; },
+                      .open = [](int index, const Target& target) -> std::unique_ptr<DeviceDriver> {
+                        return std::make_unique<FaultyDevice>(index, target);
                       }});
     return true;
   }();
   static_cast<void>(is_registered);
-  return Device::get("FAULTY");
+  return Device::get(name);
 }
 
 class MemoryChecksTest : public EngineTest {
  protected:
-  Node doubled() {
-    const Node x = buffer_of<float>({1, 2, 3, 4, 5}, {5}, faulty_device());
+  Node doubled(Device& device = faulty_device()) {
+    const Node x = buffer_of<float>({1, 2, 3, 4, 5}, {5}, device);
     return tensor_binary(Op::kAdd, x, x);
   }
 };
@@ -112,6 +118,19 @@ TEST_F(MemoryChecksTest, WritesOutsideABufferAreBugsWithTheKernelsName) {
   current_fault = Fault::kWritesItsInput;
   EXPECT_ERROR(realize(nodes), ErrorCode::kInternal, "argument 1", "byte 23 of");
   EXPECT_FALSE(nodes[0].value());
+}
+
+TEST_F(MemoryChecksTest, OnAQueueOfItsOwnTheReadGetsThem) {
+  Device& device = faulty_device("FAULTY:1");
+  current_fault = Fault::kWritesNothing;
+  EXPECT_EQ(realized<uint32_t>(doubled(device)), std::vector<uint32_t>(5, 0xdbdbdbdb));
+  current_fault = Fault::kWritesBeyond;
+  const Node nodes[] = {doubled(device)};
+  EXPECT_NO_THROW(realize(nodes));
+  EXPECT_ERROR(read_bytes(nodes[0]), ErrorCode::kInternal, "kernel 'e_5', argument 0", "byte 20 of",
+               "while realising add of shape (5)");
+  current_fault = Fault::kWritesNothing;
+  EXPECT_EQ(realized<uint32_t>(doubled(device)), std::vector<uint32_t>(5, 0xdbdbdbdb));
 }
 
 TEST_F(MemoryChecksTest, ScopesEndInOrder) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <numeric>
 #include <thread>
@@ -160,6 +161,39 @@ TEST_F(Threads, ARealisationSeesAllAssignsOfAnotherOrNone) {
   });
   EXPECT_EQ(wrong, 0) << "of " << looks;
   EXPECT_GT(looks, 10);
+}
+
+// Building, compiling, running and reading, on the host's device and on one with a queue.
+TEST_F(Threads, EightOnTwoDevices) {
+  Device* const devices[] = {&Device::get("CPU"), &Device::get("INTERP")};
+  std::atomic<int> wrong = 0;
+  const Node shared = buffer_of<int32_t>({1, 2, 3, 4, 5, 6}, {2, 3}, *devices[1]);
+  run_threads(8, [&](int thread) {
+    for (int round = 0; round < 6; ++round) {
+      Device& first = *devices[static_cast<size_t>(thread + round) % 2];
+      Device& second = *devices[static_cast<size_t>(round / 2) % 2];
+      const int64_t size = 50 + 3 * ((thread + round) % 5);
+      std::vector<int32_t> x(static_cast<size_t>(size));
+      for (size_t i = 0; i < x.size(); ++i)
+        x[i] = static_cast<int32_t>(i) * (thread + 3) - round;
+      const Node node = buffer_of(x, {size}, first);
+      const Node square = tensor_binary(Op::kMul, node, node);
+      const Node there = &first == &second ? square : tensor_copy(square, second.number());
+      const Node nodes[] = {tensor_binary(Op::kAdd, there, there), square,
+                            tensor_binary(Op::kAdd, shared, shared)};
+      std::ranges::fill(x, 0);
+      realize(nodes);
+      const auto got = values_of<int32_t>(nodes[0]);
+      const auto squares = values_of<int32_t>(square);
+      for (size_t i = 0; i < x.size(); ++i) {
+        const int32_t value = static_cast<int32_t>(i) * (thread + 3) - round;
+        wrong += squares[i] != value * value || got[i] != 2 * value * value;
+      }
+      wrong += values_of<int32_t>(nodes[2]) != std::vector<int32_t>{2, 4, 6, 8, 10, 12};
+      if (round % 3 == 2) synchronize(second);
+    }
+  });
+  EXPECT_EQ(wrong, 0);
 }
 
 }  // namespace
