@@ -194,14 +194,12 @@ EngineDevice::EngineDevice(std::string name, int64_t number, const RendererDescr
 
 Buffer EngineDevice::allocate(int64_t size_bytes) {
   const int64_t guard_bytes = memory_checks().guard_bytes;
-  const Event last = queue_->last();
-  if (last.is_done()) return pool_.allocate(size_bytes, guard_bytes);
   try {
     return pool_.allocate(size_bytes, guard_bytes);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kOutOfMemory) throw;
   }
-  last.wait();
+  queue_->last().wait();
   return pool_.allocate(size_bytes, guard_bytes);
 }
 

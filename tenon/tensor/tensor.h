@@ -104,7 +104,9 @@ class Tensor {
   Device& device() const;
 
   // From graph to values.
-  /// Computes the value, now; the graph behind it is let go. Returns this tensor.
+  /// Computes the value, now; the graph behind it is let go. A device with a queue of its own may
+  /// be at work when it returns; failures are thrown as engine.h says of realize(). Returns this
+  /// tensor.
   Tensor& realize();
   /// Computes the value and says that it stays, to be read again and again, as weights are: kernels
   /// of graphs that are built from this tensor afterwards may keep copies of it in the layouts that
