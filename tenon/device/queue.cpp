@@ -73,9 +73,7 @@ void Queue::settle(std::span<const BufferUse> uses, const FailurePtr& failure) {
 }
 
 void Queue::poison_here(std::span<const BufferUse> uses) {
-  const FailurePtr failure = current_failure();
-  failure->is_reported = true;  // submit() throws it
-  settle(uses, failure);
+  settle(uses, current_failure());
 }
 
 void Queue::finish_here() {
@@ -174,7 +172,6 @@ HostQueue::~HostQueue() {
 }
 
 Event HostQueue::last() const {
-  if (watch_.is_forked()) return {progress_, UINT64_MAX};  // whoever waits is told
   return {progress_, submitted_.load()};
 }
 
