@@ -4,10 +4,13 @@
 #include "tenon/device/buffer_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <set>
 #include <thread>
 
@@ -163,6 +166,47 @@ TEST(BufferPool, GuardsShowWritesOnBothSides) {
       EXPECT_EQ(buffer.why_guard_broken(), std::nullopt);
     }
   }
+}
+
+/// Holds whoever gives memory back, inside the pool's lock.
+class HoldingAllocator final : public Allocator {
+ public:
+  void* allocate(int64_t size_bytes) override {
+    return std::aligned_alloc(64, static_cast<size_t>(size_bytes));
+  }
+  void free(void* address, int64_t) noexcept override {
+    is_inside = true;
+    while (is_held)
+      std::this_thread::yield();
+    std::free(address);
+  }
+  void copy_in(void*, std::span<const std::byte>) override {}
+  void copy_out(std::span<std::byte>, const void*) override {}
+
+  std::atomic<bool> is_held = true;
+  std::atomic<bool> is_inside = false;
+};
+
+TEST(BufferPool, AForkedChildMayLetBuffersGoWhateverAnotherThreadDid) {
+  HoldingAllocator allocator;
+  BufferPool pool(allocator, "TEST:0");
+  auto buffer = std::make_unique<Buffer>(pool.allocate(64));
+  pool.allocate(64);  // into the cache
+  std::thread trimmer([&] { pool.trim(); });
+  while (!allocator.is_inside)
+    std::this_thread::yield();
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(20);
+    buffer.reset();
+    _exit(0);
+  }
+  int status = 1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  allocator.is_held = false;
+  trimmer.join();
 }
 
 TEST(BufferPool, ThreadsMayAllocateAndReleaseAtOnce) {

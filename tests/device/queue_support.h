@@ -70,6 +70,12 @@ inline Event hold(Queue& queue, const Gate& gate) {
       {}, [&gate] { gate.wait(); }, no_words);
 }
 
+/// A job that does nothing.
+inline Event pass(Queue& queue) {
+  return queue.submit(
+      {}, [] {}, no_words);
+}
+
 /// A buffer of int32 and jobs over such buffers.
 inline Buffer buffer_of(BufferPool& pool, const std::vector<int32_t>& values) {
   Buffer buffer = pool.allocate(std::ssize(values) * 4);
