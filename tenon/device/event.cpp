@@ -17,6 +17,8 @@ FailurePtr current_failure() {
     return std::make_shared<Failure>(ErrorCode::kOutOfMemory, "the host has no memory");
   } catch (const std::exception& error) {
     return std::make_shared<Failure>(ErrorCode::kInternal, error.what());
+  } catch (...) {
+    return std::make_shared<Failure>(ErrorCode::kInternal, "something was thrown, no exception");
   }
 }
 

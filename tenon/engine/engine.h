@@ -80,8 +80,8 @@ struct RealizeStats {
   int64_t lower_ns = 0;
   int64_t compile_ns = 0;
   int64_t load_ns = 0;
-  int64_t copy_in_ns = 0;
-  int64_t launch_ns = 0;  ///< overhead around kernels
+  int64_t copy_in_ns = 0;  ///< and copies from device to device
+  int64_t launch_ns = 0;   ///< overhead around kernels
   int64_t kernel_ns = 0;
   int64_t copy_out_ns = 0;
 };

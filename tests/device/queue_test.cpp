@@ -368,6 +368,9 @@ TEST_F(Queues, WhatIsNoErrorOfOursBecomesOne) {
   slow_.submit(
       uses, [] { throw std::bad_alloc(); }, no_words);
   EXPECT_ERROR(values_of(x), ErrorCode::kOutOfMemory, "memory");
+  slow_.submit(
+      uses, [] { throw 7; }, no_words);
+  EXPECT_ERROR(values_of(x), ErrorCode::kInternal, "something was thrown");
 }
 
 // --- threads and processes -----------------------------------------------------------------------
