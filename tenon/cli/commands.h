@@ -64,6 +64,21 @@ struct ExplainOptions {
 /// Prints a program at every level between its file and machine code.
 int explain_command(const ExplainOptions& options);
 
+struct DiffCommandOptions {
+  std::string file;           ///< or "digits"; empty with repeat_folder
+  std::string repeat_folder;  ///< one that diff has written
+  std::string device;
+  std::vector<std::string> inputs;   ///< NAME=FILE.npy
+  std::vector<std::string> scalars;  ///< NAME=VALUE
+  std::string out_folder = "tenon-diff";
+  std::string data_folder;  ///< of digits
+  int64_t batch = 20;       ///< of digits
+  bool shows_launch = false;
+};
+/// Finds the first kernel that a device computes otherwise than INTERP and the oracle; kExitFailed
+/// if there is one.
+int diff_command(const DiffCommandOptions& options);
+
 struct BenchOptions {
   std::vector<std::string> names;  ///< workloads or groups; empty: all
   std::string device;

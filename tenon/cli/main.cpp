@@ -34,6 +34,7 @@ struct CommandLine {
   DigitsOptions digits;
   CompileOptions compile;
   ExplainOptions explain;
+  DiffCommandOptions diff;
   BenchOptions bench;
   std::function<int()> chosen;
 };
@@ -144,6 +145,35 @@ void add_explain(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.chosen = [&line] { return explain_command(line.explain); }; });
 }
 
+void add_diff(CLI::App& app, CommandLine& line) {
+  CLI::App* const command = app.add_subcommand(
+      "diff", "Find the first kernel that a device computes wrongly, and whose fault it is");
+  command->add_option("PROGRAM", line.diff.file, "FILE.tg, .tk or .tir; or: digits");
+  command->add_option("--repeat", line.diff.repeat_folder, "Folder that diff has written");
+  command->add_option("--device", line.diff.device, kDeviceHelp);
+  command->add_option("--in", line.diff.inputs, "NAME=FILE.npy: value of an input (repeatable)")
+      ->allow_extra_args(false);
+  command->add_option("--set", line.diff.scalars, "NAME=VALUE of a scalar (repeatable)")
+      ->allow_extra_args(false);
+  command->add_option("--out", line.diff.out_folder,
+                      "Folder for the smallest difference (tenon-diff)");
+  command->add_flag("--launch", line.diff.shows_launch,
+                    "Also the record of that kernel's launch: arguments, sizes, limits");
+  command->add_option("--data", line.diff.data_folder, "digits: folder of the data, as for run");
+  command->add_option("--batch", line.diff.batch, "digits: images (20)");
+  command->footer(
+      "Each kernel runs on the device and, as the same linear program on the same inputs, in the\n"
+      "checked interpreter; the oracle says from the graph what must come out. Inputs that are "
+      "not\n"
+      "given are as for run. Verdicts: 'shared kernel': the program itself is wrong; 'device': it\n"
+      "is right, the device is not. Exit codes: 0 nothing differs, 1 something does, or failed.\n"
+      "Examples:\n"
+      "  tenon diff scaled.tg --device CPU:CLANG\n"
+      "  tenon diff digits --device INTERP --batch 4\n"
+      "  tenon diff --repeat tenon-diff --launch");
+  command->callback([&line] { line.chosen = [&line] { return diff_command(line.diff); }; });
+}
+
 void add_bench(CLI::App& app, CommandLine& line) {
   BenchOptions& bench = line.bench;
   CLI::App* const command =
@@ -200,12 +230,14 @@ int run_line(const std::vector<std::string>& words) {
       "  tenon run digits                    read 1,000 handwritten digits\n"
       "  tenon devices                       what can be used here\n"
       "  tenon explain scaled.tg --passes    from graph to machine code\n"
+      "  tenon diff scaled.tg --device CPU   is it computed right; if not, whose fault\n"
       "TENON_DEBUG=1 prints kernels and times, 2 also their source. tenon COMMAND --help tells\n"
       "more. Exit codes: 0 done, 1 failed, 2 wrong usage.");
   add_devices(app, line);
   add_run(app, line);
   add_compile(app, line);
   add_explain(app, line);
+  add_diff(app, line);
   add_bench(app, line);
   add_settings(app, line);
   check_command_word(app, words);

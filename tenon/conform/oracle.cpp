@@ -261,4 +261,13 @@ std::vector<std::byte> to_bytes(const OracleValue& value) {
   return bytes;
 }
 
+OracleValue exact_value(DType dtype, ShapeView shape, std::span<const std::byte> bytes) {
+  OracleValue value{.dtype = dtype, .shape = Shape(shape.begin(), shape.end())};
+  const auto size_bytes = static_cast<size_t>(dtype_size_bytes(dtype));
+  value.bits.resize(bytes.size() / size_bytes);
+  for (size_t i = 0; i < value.bits.size(); ++i)
+    value.bits[i] = detail::oracle_read(dtype, bytes.data() + i * size_bytes);
+  return value;
+}
+
 }  // namespace tenon

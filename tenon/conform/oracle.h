@@ -54,6 +54,20 @@ std::vector<OracleValue> evaluate_oracle(std::span<const Node> outputs, const Or
 
 /// The value as a device would store it: row-major elements.
 std::vector<std::byte> to_bytes(const OracleValue& value);
+/// What has exactly these bytes.
+OracleValue exact_value(DType dtype, ShapeView shape, std::span<const std::byte> bytes);
+/// A value in decimal, with its bits where decimal does not tell all.
+std::string element_text(DType dtype, uint64_t bits);
+
+/// One element of a result that is not what it must be.
+struct WrongElement {
+  int64_t index = 0;  ///< row-major
+  uint64_t expected = 0;
+  uint64_t got = 0;
+};
+
+/// A Comparison lists no more; it counts all.
+inline constexpr size_t kMaxListedElements = 16;
 
 struct Comparison {
   int64_t failed = 0;
@@ -62,6 +76,7 @@ struct Comparison {
   int64_t first_wrong = -1;  ///< row-major index; -1: none
   double max_ulp = 0;        ///< largest distance of finite floats, in ulps of the expected value
   std::string text;          ///< the first wrong element in words; empty if none failed
+  std::vector<WrongElement> elements;  ///< the first wrong ones
 };
 
 /// Judges a device's row-major result: bit equality where the radius is 0 (NaN equals NaN, the sign

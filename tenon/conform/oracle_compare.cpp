@@ -29,16 +29,6 @@ double distance_in_ulp(DType dtype, uint64_t expected, uint64_t got) {
   return std::fabs(value - wanted) / detail::oracle_ulp(dtype, wanted);
 }
 
-// The value in decimal, with its bits where decimal does not tell all (the sign of zero it does).
-std::string element_text(DType dtype, uint64_t bits) {
-  if (dtype == DType::kBool) return bits != 0 ? "true" : "false";
-  if (is_unsigned_int(dtype)) return concat(bits);
-  if (is_signed_int(dtype)) return concat(static_cast<int64_t>(bits));
-  const double value = detail::oracle_value(dtype, bits);
-  return fmt::format("{:.{}g} (0x{:0{}x})", value, dtype == DType::kF64 ? 17 : 9, bits,
-                     dtype_bits(dtype) / 4);
-}
-
 std::vector<int64_t> multi_index(ShapeView shape, int64_t index) {
   std::vector<int64_t> out(shape.size());
   for (size_t axis = shape.size(); axis-- > 0;) {
@@ -67,6 +57,15 @@ std::string first_wrong_text(const OracleValue& expected, const Comparison& resu
 
 }  // namespace
 
+std::string element_text(DType dtype, uint64_t bits) {
+  if (dtype == DType::kBool) return bits != 0 ? "true" : "false";
+  if (is_unsigned_int(dtype)) return concat(bits);
+  if (is_signed_int(dtype)) return concat(static_cast<int64_t>(bits));
+  const double value = detail::oracle_value(dtype, bits);
+  return fmt::format("{:.{}g} (0x{:0{}x})", value, dtype == DType::kF64 ? 17 : 9, bits,
+                     dtype_bits(dtype) / 4);
+}
+
 Comparison compare(const OracleValue& expected, std::span<const std::byte> got) {
   const auto size_bytes = static_cast<size_t>(dtype_size_bytes(expected.dtype));
   TENON_CHECK(got.size() == expected.bits.size() * size_bytes, ErrorCode::kInvalidArgument,
@@ -74,7 +73,6 @@ Comparison compare(const OracleValue& expected, std::span<const std::byte> got) 
               expected.bits.size() * size_bytes, " for ", dtype_name(expected.dtype), " ",
               format_shape(expected.shape));
   Comparison result;
-  uint64_t first_got = 0;
   for (size_t i = 0; i < expected.bits.size(); ++i) {
     if (expected.is_excluded(i)) {
       ++result.excluded;
@@ -87,12 +85,12 @@ Comparison compare(const OracleValue& expected, std::span<const std::byte> got) 
     result.max_ulp =
         std::max(result.max_ulp, distance_in_ulp(expected.dtype, expected.bits[i], bits));
     if (is_right(expected.dtype, expected.bits[i], expected.radius_at(i), bits)) continue;
-    if (result.failed++ == 0) {
-      result.first_wrong = static_cast<int64_t>(i);
-      first_got = bits;
+    if (result.failed++ == 0) result.first_wrong = static_cast<int64_t>(i);
+    if (result.elements.size() < kMaxListedElements) {
+      result.elements.push_back({static_cast<int64_t>(i), expected.bits[i], bits});
     }
   }
-  if (result.failed > 0) result.text = first_wrong_text(expected, result, first_got);
+  if (result.failed > 0) result.text = first_wrong_text(expected, result, result.elements[0].got);
   return result;
 }
 

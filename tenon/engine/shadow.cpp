@@ -50,7 +50,10 @@ std::vector<std::byte> read(const Buffer& buffer) {
 }  // namespace
 
 Shadow::Shadow(const EngineDevice& device, const Kernel& kernel, const GivenPlans* plans)
-    : program_(lowered(device, kernel, plans),
+    : Shadow(device, lowered(device, kernel, plans)) {}
+
+Shadow::Shadow(const EngineDevice& device, LinearProgram program)
+    : program_(std::move(program),
                {.fuses_mulacc = device.target().fuses_mulacc, .units = device.target().units}),
       device_(device.name()),
       is_exact_(has_exact_values(program_.program(), device.target())) {}

@@ -25,6 +25,7 @@ inline constexpr uint64_t kMaxShadowOperations = uint64_t{100} << 20;
 class Shadow {
  public:
   Shadow(const EngineDevice& device, const Kernel& kernel, const GivenPlans* plans);
+  Shadow(const EngineDevice& device, LinearProgram program);
 
   const CheckedProgram& program() const { return program_; }
   const std::string& device() const { return device_; }

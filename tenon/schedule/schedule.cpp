@@ -139,6 +139,7 @@ class Scheduler {
     number_.emplace(node.id(), static_cast<int>(result_.buffers.size()));
     const auto written = written_.find(node.id());
     ScheduledBuffer buffer{.node = written == written_.end() ? node : written->second,
+                           .computed = node,
                            .dtype = node.dtype(),
                            .reason = std::move(reason)};
     buffer.shape.assign(node.shape().begin(), node.shape().end());

@@ -19,7 +19,8 @@ namespace tenon {
 
 /// One array in memory that kernels of a schedule read or write.
 struct ScheduledBuffer {
-  Node node;  ///< whose value it holds
+  Node node;      ///< whose value it holds
+  Node computed;  ///< what its kernel computes: `node`, or what stands for it (split_reductions)
   DType dtype;
   Shape shape;
   bool is_given = false;  ///< holds its value before the schedule starts: a buffer, or known before

@@ -10,10 +10,10 @@
 #include <iostream>
 #include <unordered_set>
 
+#include "tenon/conform/graph_shrink.h"
 #include "tenon/conform/oracle.h"
 #include "tenon/ir/graph_text.h"
 #include "tests/support/graph_coverage.h"
-#include "tests/support/graph_shrink.h"
 
 namespace tenon::testing {
 namespace {
@@ -141,10 +141,11 @@ TEST(GraphShrink, KeepsOnlyWhatTheFailureNeeds) {
     const TensorGraph graph = random_graph(seed, options_of(seed));
     if (!fails(graph)) continue;
     ++num_failing;
-    const TensorGraph small = shrink(graph, fails);
+    const TensorGraph small = shrink_graph(graph, fails, {.suffix = "_int7"});
     ASSERT_TRUE(fails(small));
     EXPECT_EQ(verify_graph(small.outputs), std::vector<std::string>{});
-    EXPECT_EQ(to_text(shrink(graph, fails)), to_text(small)) << "not the same again";
+    EXPECT_EQ(to_text(shrink_graph(graph, fails, {.suffix = "_int7"})), to_text(small))
+        << "not the same again";
     EXPECT_LE(topological_order(small.outputs).size(), 8U) << to_text(small);
     EXPECT_LE(small.outputs.size(), 2U);
     EXPECT_EQ(run(small, seed).size(), small.outputs.size());

@@ -14,11 +14,11 @@
 #include "tenon/base/settings.h"
 #include "tenon/base/text.h"
 #include "tenon/base/timing.h"
+#include "tenon/conform/graph_shrink.h"
 #include "tenon/engine/memory_checks.h"
 #include "tenon/ir/graph_text.h"
 #include "tests/prop/graph_case.h"
 #include "tests/support/graph_coverage.h"
-#include "tests/support/graph_shrink.h"
 #include "tests/support/random_graph.h"
 
 namespace tenon::prop {
@@ -39,12 +39,12 @@ void report(const DevicePair& devices, const TensorGraph& graph, uint64_t seed,
             const Verdict& verdict, const RunOptions& options) {
   print(concat("FAILED seed ", seed, " on ", devices.first.name(), "\n  ", verdict.text,
                "\n  repeat: tenon_prop --seed ", seed, "\n"));
-  const TensorGraph small = testing::shrink(
-      graph,
-      [&](const TensorGraph& candidate) {
-        return is_failed(check_graph(devices, candidate, seed));
-      },
-      static_cast<int>(options.max_shrink_trials));
+  const TensorGraph small =
+      shrink_graph(graph,
+                   [&](const TensorGraph& candidate) {
+                     return is_failed(check_graph(devices, candidate, seed));
+                   },
+                   {.max_trials = static_cast<int>(options.max_shrink_trials), .suffix = "_int7"});
   const Verdict last = check_graph(devices, small, seed);
   print(concat("  made small (inputs of seed ", seed, "):\n", to_text(small), "  ", last.text,
                "\n  wrong first: ", blame(devices, small, seed), "\n"));

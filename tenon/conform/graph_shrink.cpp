@@ -1,6 +1,6 @@
 // The shrinker: a greedy walk over simpler graphs. SPDX-License-Identifier: MIT
 
-#include "tests/support/graph_shrink.h"
+#include "tenon/conform/graph_shrink.h"
 
 #include <algorithm>
 #include <optional>
@@ -10,7 +10,7 @@
 #include "tenon/base/error.h"
 #include "tenon/base/text.h"
 
-namespace tenon::testing {
+namespace tenon {
 namespace {
 
 constexpr int64_t kNoDim = -1;
@@ -18,7 +18,8 @@ constexpr int64_t kNoDim = -1;
 using Replacements = std::unordered_map<const void*, Node>;
 
 // The inputs that the outputs need, in the old order; nodes that became buffers go last.
-void collect_inputs(const TensorGraph& old, TensorGraph& graph, const Replacements& done) {
+void collect_inputs(const TensorGraph& old, TensorGraph& graph, const Replacements& done,
+                    const std::string& suffix) {
   const std::vector<Node> order = topological_order(graph.outputs);
   std::vector<Node> buffers;
   for (const Node& node : order) {
@@ -35,10 +36,10 @@ void collect_inputs(const TensorGraph& old, TensorGraph& graph, const Replacemen
   }
   for (const Node& buffer : buffers) {
     int64_t number = 0;
-    while (!names.insert(concat("s", number, "_int7")).second)
+    while (!names.insert(concat("s", number, suffix)).second)
       ++number;
     graph.inputs.push_back(buffer);
-    graph.input_names.push_back(concat("s", number, "_int7"));
+    graph.input_names.push_back(concat("s", number, suffix));
   }
 }
 
@@ -118,8 +119,9 @@ Node resize(const Node& node, std::span<const Node> srcs, int64_t from, int64_t 
 
 // The graph with some nodes replaced and every dim `from` made `to` (kNoDim: none), the other nodes
 // fitted to what their sources became; nothing if the result is no sound graph.
-std::optional<TensorGraph> with_replacements(const TensorGraph& graph, Replacements done,
-                                             int64_t from = kNoDim, int64_t to = kNoDim) {
+std::optional<TensorGraph> with_replacements(const TensorGraph& graph, const std::string& suffix,
+                                             Replacements done, int64_t from = kNoDim,
+                                             int64_t to = kNoDim) {
   try {
     for (const Node& node : topological_order(graph.outputs)) {
       if (done.contains(node.id())) continue;
@@ -139,28 +141,33 @@ std::optional<TensorGraph> with_replacements(const TensorGraph& graph, Replaceme
     result.outputs.push_back(output);
     result.output_names.push_back(graph.output_names[i]);
   }
-  collect_inputs(graph, result, done);
+  collect_inputs(graph, result, done, suffix);
   return result;
 }
 
-TensorGraph with_outputs(const TensorGraph& graph, std::vector<Node> outputs) {
+TensorGraph with_outputs(const TensorGraph& graph, const std::string& suffix,
+                         std::vector<Node> outputs) {
   TensorGraph result;
   result.name = graph.name;
   for (size_t i = 0; i < outputs.size(); ++i)
     result.output_names.push_back(concat("y", i));
   result.outputs = std::move(outputs);
-  collect_inputs(graph, result, {});
+  collect_inputs(graph, result, {}, suffix);
   return result;
 }
 
 class Shrinker {
  public:
   Shrinker(TensorGraph graph, const std::function<bool(const TensorGraph&)>& still_fails,
-           int max_trials)
-      : graph_(std::move(graph)), still_fails_(still_fails), trials_left_(max_trials) {}
+           const ShrinkOptions& options)
+      : graph_(std::move(graph)),
+        still_fails_(still_fails),
+        options_(options),
+        trials_left_(options.max_trials) {}
 
   TensorGraph run() {
     bool changed = true;
+    if (options_.has_dims_first) reduce_dims();
     while (changed && trials_left_ > 0) {
       changed = drop_outputs();
       changed = cut_above() || changed;
@@ -183,12 +190,12 @@ class Shrinker {
     if (graph_.outputs.size() < 2) return false;
     const std::vector<Node> outputs = graph_.outputs;
     for (const Node& output : outputs) {
-      if (accept(with_outputs(graph_, {output}))) return true;
+      if (accept(with_outputs(graph_, options_.suffix, {output}))) return true;
     }
     for (size_t i = 0; i < outputs.size() && outputs.size() > 2; ++i) {
       std::vector<Node> others = outputs;
       others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-      if (accept(with_outputs(graph_, std::move(others)))) return true;
+      if (accept(with_outputs(graph_, options_.suffix, std::move(others)))) return true;
     }
     return false;
   }
@@ -198,7 +205,7 @@ class Shrinker {
     for (const Node& node : topological_order(graph_.outputs)) {
       if (node.srcs().empty()) continue;
       if (graph_.outputs.size() == 1 && node == graph_.outputs[0]) return false;
-      if (accept(with_outputs(graph_, {node}))) return true;
+      if (accept(with_outputs(graph_, options_.suffix, {node}))) return true;
     }
     return false;
   }
@@ -222,12 +229,13 @@ class Shrinker {
       const bool is_same_kind =
           src.dtype() == node.dtype() &&
           (is_movement(node.op()) || std::ranges::equal(src.shape(), node.shape()));
-      if (is_same_kind && accept(with_replacements(graph_, {{node.id(), src}}))) return true;
+      if (is_same_kind && accept(with_replacements(graph_, options_.suffix, {{node.id(), src}})))
+        return true;
     }
     const bool is_output = std::ranges::find(graph_.outputs, node) != graph_.outputs.end();
     if (is_output) return false;  // an input that is an output fails in its own way
-    return accept(
-        with_replacements(graph_, {{node.id(), tensor_buffer(node.dtype(), node.shape())}}));
+    return accept(with_replacements(graph_, options_.suffix,
+                                    {{node.id(), tensor_buffer(node.dtype(), node.shape())}}));
   }
 
   bool reduce_dims() {
@@ -238,7 +246,7 @@ class Shrinker {
     for (auto dim = dims.rbegin(); dim != dims.rend(); ++dim) {
       for (const int64_t smaller : {int64_t{1}, int64_t{2}, *dim / 2, *dim - 1}) {
         if (smaller < 1 || smaller >= *dim) continue;
-        if (accept(with_replacements(graph_, {}, *dim, smaller))) {
+        if (accept(with_replacements(graph_, options_.suffix, {}, *dim, smaller))) {
           changed = true;
           break;
         }
@@ -249,14 +257,16 @@ class Shrinker {
 
   TensorGraph graph_;
   const std::function<bool(const TensorGraph&)>& still_fails_;
+  const ShrinkOptions& options_;
   int trials_left_;
 };
 
 }  // namespace
 
-TensorGraph shrink(const TensorGraph& graph,
-                   const std::function<bool(const TensorGraph&)>& still_fails, int max_trials) {
-  return Shrinker(graph, still_fails, max_trials).run();
+TensorGraph shrink_graph(const TensorGraph& graph,
+                         const std::function<bool(const TensorGraph&)>& still_fails,
+                         const ShrinkOptions& options) {
+  return Shrinker(graph, still_fails, options).run();
 }
 
-}  // namespace tenon::testing
+}  // namespace tenon

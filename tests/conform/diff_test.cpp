@@ -1,0 +1,268 @@
+// diff_graph and diff_program on small graphs: right devices pass; faults of the compiler and of
+// devices are told apart, named and made small. SPDX-License-Identifier: MIT
+
+#include "tenon/conform/diff.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tenon/base/planted_fault.h"
+#include "tenon/base/settings.h"
+#include "tenon/engine/backend.h"
+#include "tenon/engine/engine_device.h"
+#include "tenon/ir/graph_text.h"
+#include "tenon/ir/linear_text.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/faulty_programs.h"
+
+namespace tenon {
+namespace {
+
+using testing::FaultyRenderer;
+using ::testing::HasSubstr;
+using testing::ProgramFault;
+
+using Data = std::vector<std::vector<std::byte>>;
+
+// A sum over a padded row, stored, then its positive part beside a product: three kernels.
+constexpr const char* kThree = R"(graph three {
+  in %x: f32[6,40]
+  in %y: f32[6,40]
+  %0 = pad f32[6,45] %x before [0,3] after [0,2] fill 0
+  %1 = contiguous f32[6,45] %0
+  %2 = reduce f32[6,1] %1 add axes [1] acc f32
+  %3 = contiguous f32[6,1] %2
+  %4 = expand f32[6,40] %3
+  %5 = mul f32[6,40] %x, %y
+  %6 = max f32[6,40] %5, %4
+  out z = %6
+})";
+
+/// 37 i mod 101 - 50, in 32ths: sums and products of a few are exact.
+Data coded_data(const TensorGraph& graph) {
+  Data data;
+  for (const Node& input : graph.inputs) {
+    std::vector<float> values;
+    for (int64_t i = 0; i < num_elements(input.shape()); ++i)
+      values.push_back(static_cast<float>((37 * i + 11 * std::ssize(data)) % 101 - 50) / 32);
+    const auto bytes = std::as_bytes(std::span(values));
+    data.emplace_back(bytes.begin(), bytes.end());
+  }
+  return data;
+}
+
+std::unique_ptr<DeviceDriver> open_cpu(const Target& target) {
+  return find_backend("CPU")->open(0, target);
+}
+
+/// The CPU, rendered with a fault, or with another driver.
+struct FaultyDevice {
+  explicit FaultyDevice(ProgramFault fault,
+                        std::unique_ptr<DeviceDriver> (*open)(const Target&) = open_cpu)
+      : model(engine_device(Device::get("CPU"))),
+        renderer(*model.renderer().renderer, std::move(fault)),
+        descriptor(with_renderer()),
+        device("faulty", 98, descriptor, model.target(), descriptor.make_compiler(model.target()),
+               open(model.target())) {}
+
+  RendererDescriptor with_renderer() const {
+    RendererDescriptor changed = model.renderer();
+    changed.renderer = &renderer;
+    return changed;
+  }
+
+  EngineDevice& model;
+  const FaultyRenderer renderer;
+  const RendererDescriptor descriptor;
+  EngineDevice device;
+};
+
+/// Runs what was launched when somebody waits, the latest first: launches do not wait for those
+/// whose results they read.
+class LateDriver final : public DeviceDriver {
+ public:
+  explicit LateDriver(const Target& target) : cpu_(open_cpu(target)) {}
+  const std::string& name() const override { return cpu_->name(); }
+  const Target& target() const override { return cpu_->target(); }
+  Allocator& allocator() override { return cpu_->allocator(); }
+  std::unique_ptr<LoadedProgram> load(const ProgramObject& object) override {
+    return std::make_unique<LateProgram>(*this, cpu_->load(object));
+  }
+  void synchronize() override {
+    while (!waiting_.empty()) {
+      waiting_.back()();
+      waiting_.pop_back();
+    }
+    cpu_->synchronize();
+  }
+
+ private:
+  class LateProgram final : public LoadedProgram {
+   public:
+    LateProgram(LateDriver& driver, std::unique_ptr<LoadedProgram> program)
+        : driver_(driver), program_(std::move(program)) {}
+    void launch(std::span<const std::byte> arguments) override {
+      driver_.waiting_.push_back(
+          [this, block = std::vector<std::byte>(arguments.begin(), arguments.end())] {
+            program_->launch(block);
+          });
+    }
+
+   private:
+    LateDriver& driver_;
+    const std::unique_ptr<LoadedProgram> program_;
+  };
+
+  const std::unique_ptr<DeviceDriver> cpu_;
+  std::vector<std::function<void()>> waiting_;
+};
+
+class Diff : public ::testing::Test {
+ protected:
+  /// Of `text` over coded_data.
+  DiffReport run(Device& device, std::string_view text = kThree) {
+    graph_ = parse_graph(text, "test");
+    return diff_graph(graph_, coded_data(graph_), device);
+  }
+
+  // Faulty programs must not be found by others.
+  const ScopedSetting no_cache_{Setting::kCache, "0"};
+  TensorGraph graph_;
+};
+
+TEST_F(Diff, RightDevicesDoNotDiffer) {
+  for (const char* name : {"CPU", "INTERP", "INTERP::CPU"}) {
+    const DiffReport report = run(Device::get(name));
+    EXPECT_FALSE(report.first) << name << ": " << report.first->text;
+    EXPECT_EQ(report.kernels, 3) << name;
+    EXPECT_EQ(report.unjudged, 0) << name;
+  }
+}
+
+TEST_F(Diff, AWrongDeviceIsToldFromTheCompiler) {
+  FaultyDevice faulty(testing::max_forgets_last_lane);
+  const DiffReport report = run(faulty.device);
+  ASSERT_TRUE(report.first);
+  const Difference& first = *report.first;
+  EXPECT_EQ(first.verdict, DiffVerdict::kDevice) << first.text;
+  EXPECT_EQ(first.kernel_number, 3U);
+  EXPECT_THAT(first.kernel, HasSubstr("e_6_40"));
+  EXPECT_LE(first.elements.size(), 16U);
+  EXPECT_GE(first.num_wrong, 1);
+  ASSERT_TRUE(report.smallest);
+  EXPECT_EQ(report.smallest->verdict, DiffVerdict::kDevice);
+  // The max and what gives its operands one shape, with no more lanes than a vector has.
+  int64_t num_ops = 0;
+  for (const Node& node : topological_order(report.smallest->graph->outputs))
+    num_ops += node.srcs().empty() || is_movement(node.op()) ? 0 : 1;
+  EXPECT_EQ(num_ops, 1) << to_text(*report.smallest->graph);
+  EXPECT_LE(num_elements(report.smallest->expected.shape), 16);
+}
+
+// A word of the name decides which kernel the device gets wrong.
+TEST_F(Diff, TheFirstWrongKernelIsNamed) {
+  FaultyDevice faulty(testing::only_in("r_6_1_45", testing::last_terms_are_dropped));
+  const DiffReport report = run(faulty.device);
+  ASSERT_TRUE(report.first);
+  EXPECT_EQ(report.first->verdict, DiffVerdict::kDevice) << report.first->text;
+  EXPECT_EQ(report.first->kernel_number, 2U);
+  EXPECT_THAT(report.first->kernel, HasSubstr("r_6_1_45"));
+}
+
+TEST_F(Diff, AWrongProgramIsEveryDevicesFault) {
+  const ScopedPlantedFault fault(PlantedFault::kLastIterationLost);
+  const ScopedSetting unverified(Setting::kVerifyIr, "0");
+  for (const char* name : {"CPU", "INTERP::CPU"}) {
+    const DiffReport report = run(Device::get(name));
+    ASSERT_TRUE(report.first) << name;
+    EXPECT_EQ(report.first->verdict, DiffVerdict::kSharedKernel) << name << report.first->text;
+    EXPECT_THAT(report.first->kernel, HasSubstr("r_6_1_45")) << name;
+    EXPECT_LE(report.first->elements.size(), 16U);
+    ASSERT_TRUE(report.smallest);
+    EXPECT_EQ(report.smallest->verdict, DiffVerdict::kSharedKernel);
+    EXPECT_LT(num_elements(report.smallest->graph->inputs.at(0).shape()), 6 * 45);
+  }
+}
+
+// What the interpreter's checks find is a fault of the program, and no device runs it.
+TEST_F(Diff, WhatTheChecksFindIsTheCompilersFault) {
+  const ScopedPlantedFault fault(PlantedFault::kLoadGateDropped);
+  const ScopedSetting unverified(Setting::kVerifyIr, "0");
+  const DiffReport report = run(Device::get("CPU"));
+  ASSERT_TRUE(report.first);
+  EXPECT_EQ(report.first->verdict, DiffVerdict::kSharedKernel);
+  EXPECT_EQ(report.first->kernel_number, 1U);
+}
+
+TEST_F(Diff, KernelsThatAreRightAloneAndWrongTogether) {
+  FaultyDevice faulty([](LinearProgram&) {},
+                      [](const Target& target) -> std::unique_ptr<DeviceDriver> {
+                        return std::make_unique<LateDriver>(target);
+                      });
+  const DiffReport report = run(faulty.device);
+  ASSERT_TRUE(report.first);
+  EXPECT_EQ(report.first->verdict, DiffVerdict::kSequence) << report.first->text;
+  EXPECT_EQ(report.kernels, 3);
+  EXPECT_EQ(report.first->kernel, "z");
+}
+
+// A reduction that is cut: its pieces are judged, and their sum.
+TEST_F(Diff, CutReductionsAreJudgedInPieces) {
+  constexpr const char* kText = R"(graph sum {
+  in %x: f32[300000]
+  %0 = reduce f32[1] %x add axes [0] acc f32
+  out y = %0
+})";
+  const DiffReport right = run(Device::get("CPU"), kText);
+  EXPECT_FALSE(right.first) << right.first->text;
+  EXPECT_GE(right.kernels, 1);
+}
+
+constexpr const char* kBeyond = R"(tir 1 func beyond grid(1) lanes(1) scratch 0 {
+  arg 0 y f32[4] write
+  arg 1 x f32[4] read
+  %0 = param 0
+  %1 = param 1
+  %2 = const i32 0
+  %3 = load f32x4 %1[%2 + 1] align 4
+  store %0[%2], %3 align 4
+})";
+
+std::vector<DiffArray> two_arrays() {
+  const std::vector<float> values = {1, -2, 3, -4};
+  const auto bytes = std::as_bytes(std::span(values));
+  return {{.name = "y", .shape = {4}},
+          {.name = "x", .shape = {4}, .bytes = {bytes.begin(), bytes.end()}}};
+}
+
+TEST_F(Diff, LinearProgramsHaveNoOracle) {
+  std::string text = kBeyond;
+  const DiffReport wrong = diff_program(parse_linear(text, "test"), two_arrays(), Device::get("CPU"));
+  ASSERT_TRUE(wrong.first);
+  EXPECT_EQ(wrong.first->verdict, DiffVerdict::kSharedKernel);
+  EXPECT_THAT(wrong.first->text, HasSubstr("beyond"));
+  EXPECT_THAT(wrong.first->launch, HasSubstr("argument 1"));
+  text.replace(text.find(" + 1"), 4, "");
+  const LinearProgram right = parse_linear(text, "test");
+  EXPECT_FALSE(diff_program(right, two_arrays(), Device::get("CPU")).first);
+  FaultyDevice faulty([](LinearProgram& program) {
+    for (Inst& inst : program.insts)
+      if (inst.op == Op::kLoad) inst.imm = -1;
+  });
+  const DiffReport report = diff_program(right, two_arrays(), faulty.device);
+  ASSERT_TRUE(report.first);
+  EXPECT_EQ(report.first->verdict, DiffVerdict::kDevice);
+  EXPECT_FALSE(report.smallest);
+}
+
+TEST_F(Diff, DevicesThatRunNothingAreRefused) {
+  EXPECT_ERROR(run(Device::get("NULL")), ErrorCode::kUnsupported, "never runs");
+}
+
+}  // namespace
+}  // namespace tenon
