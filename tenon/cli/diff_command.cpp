@@ -163,7 +163,7 @@ int show(const DiffReport& report, Device& device, const std::string& folder, bo
                    : concat("output ", shown_name(first.kernel)),
          "\nverdict:  ", verdict_name(kept.verdict), ": ", meaning_of(kept.verdict), "\n",
          wrong_elements_text(first));
-  if (report.smallest) append(text, "made small:\n", wrong_elements_text(kept));
+  if (kept.kernel != first.kernel) append(text, "made small:\n", wrong_elements_text(kept));
   if (!folder.empty()) {
     const std::string path = std::filesystem::absolute(folder).lexically_normal().string();
     append(text, "folder:   ", path, "\nrepeat:   ", repeat_command(path), "\n");

@@ -184,7 +184,7 @@ void write_diff_folder(const std::string& folder, const DiffReport& report, cons
   append(lines, "of ", kept.graph ? "kernel.tg" : "program.tir", "\n", write_inputs(folder, kept));
   if (kept.graph) write_file_atomic(folder + "/kernel.tg", to_text(*kept.graph));
   if (kept.program) write_file_atomic(folder + "/program.tir", to_text(*kept.program));
-  if (report.smallest && first.program) {
+  if (kept.kernel != first.kernel && first.program) {
     write_file_atomic(folder + "/found.tir", to_text(*first.program));
   }
   write_results(folder, kept);

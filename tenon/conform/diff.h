@@ -68,7 +68,7 @@ struct DiffReport {
   int64_t unjudged = 0;  ///< of these: too large for INTERP, for the oracle, or without one
   int64_t excluded = 0;  ///< elements of which the oracle can say nothing
   std::optional<Difference> first;
-  /// `first` made small; empty where that gave nothing.
+  /// `first` made small, or as it is; empty where its graph alone does not differ.
   std::optional<Difference> smallest;
 };
 

@@ -1,6 +1,6 @@
-// `tenon diff`: the digits network on devices with one fault each, the folder and its repetition, in
-// this process, since the built command has no such devices; right devices and bad input with the
-// built command. SPDX-License-Identifier: MIT
+// `tenon diff`: the digits network on devices with one fault each, the folder and its repetition,
+// in this process, since the built command has no such devices; right devices and bad input with
+// the built command. SPDX-License-Identifier: MIT
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,6 +17,7 @@
 #include "tenon/engine/backend.h"
 #include "tenon/engine/engine_device.h"
 #include "tenon/engine/program_store.h"
+#include "tenon/io/npy.h"
 #include "tenon/schedule/schedule.h"
 #include "tests/cli/run_tenon.h"
 #include "tests/support/faulty_programs.h"
@@ -25,9 +26,9 @@ namespace tenon {
 namespace {
 
 using cli::diff_command;
-using ::testing::HasSubstr;
-using ::testing::Not;
 using testing::FaultyRenderer;
+using ::testing::HasSubstr;
+using testing::npy_values;
 using testing::ProgramFault;
 using testing::run_tenon;
 using testing::TempFolder;
@@ -35,23 +36,14 @@ using testing::TenonResult;
 
 constexpr int64_t kImages = 2;
 
-/// The CPU with `fault` between compiler and renderer, as device FAULTY:NAME.
-RendererDescriptor faulty_renderer(const std::string& name, ProgramFault fault) {
-  RendererDescriptor descriptor = engine_device(Device::get("CPU")).renderer();
-  descriptor.name = name;
-  descriptor.renderer = new FaultyRenderer(*descriptor.renderer, std::move(fault));  // as long as the registry
-  return descriptor;
-}
-
-/// Names of the kernels of the digits network on the CPU, in order.
-std::vector<std::string> digits_kernels() {
-  Device& device = Device::get("CPU");
+/// Names of the kernels of the digits network on a device, in order.
+std::vector<std::string> digits_kernels(Device& device) {
   const ScopedDefaultDevice scope(device);
   const std::string path = cli::find_data_folder("", "digits_cnn.safetensors");
   const cli::DigitsNetwork network(path + "/digits_cnn.safetensors", std::nullopt);
   const std::vector<uint8_t> pixels(kImages * cli::kImageSide * cli::kImageSide);
-  const Tensor logits = network.logits(
-      Tensor::from_data(pixels, {kImages, cli::kImageSide, cli::kImageSide}));
+  const Tensor logits =
+      network.logits(Tensor::from_data(pixels, {kImages, cli::kImageSide, cli::kImageSide}));
   const Node outputs[] = {logits.node(), logits.argmax(1).node()};
   std::vector<std::string> names;
   for (const ScheduledCall& call : schedule_graph(outputs, schedule_options(device.target())).calls)
@@ -59,26 +51,60 @@ std::vector<std::string> digits_kernels() {
   return names;
 }
 
-void register_faulty() {
+/// Registers BAD_<device>: the device with a fault between compiler and renderer, by renderer name.
+void register_bad(const std::string& device,
+                  const std::vector<std::pair<std::string, ProgramFault>>& faults) {
+  BackendDescriptor bad = *find_backend(device);
+  bad.name = "BAD_" + device;
+  bad.default_rank = 0;
+  bad.borrows_renderers = false;
+  const RendererDescriptor right = engine_device(Device::get(device)).renderer();
+  bad.renderers.clear();
+  for (const auto& [name, fault] : faults) {
+    RendererDescriptor& wrong = bad.renderers.emplace_back(right);
+    wrong.name = name;
+    wrong.renderer = new FaultyRenderer(*right.renderer, fault);  // lives as long as the registry
+  }
+  register_backend(std::move(bad));
+}
+
+/// Kernels of the network: pixels, conv1, its pool, conv2, fc1 behind its pool, fc2, argmax.
+constexpr size_t kConv1 = 1;
+constexpr size_t kConv2 = 3;
+
+void register_all_bad() {
   static const bool is_registered = [] {
-    const std::vector<std::string> kernels = digits_kernels();
-    register_backend(
-        {.name = "FAULTY",
-         .renderers = {faulty_renderer("MAX", testing::max_forgets_last_lane),
-                       faulty_renderer("GATE", testing::only_in(kernels.at(2), testing::gates_are_ignored)),
-                       faulty_renderer("TERM", testing::only_in(kernels.at(4), testing::last_terms_are_dropped)),
-                       faulty_renderer("MINUS", testing::additions_subtract)},
-         .why_absent = [] { return std::optional<std::string>(); },
-         .num_devices = [] { return 1; },
-         .open = [](int, const Target& target) { return find_backend("CPU")->open(0, target); }});
+    register_bad("CPU",
+                 {{"MAX", testing::max_forgets_last_lane}, {"MINUS", testing::additions_subtract}});
+    register_bad("INTERP", {{"GATE", testing::only_in("_16_5_5", testing::gates_are_ignored)}});
     return true;
   }();
   static_cast<void>(is_registered);
 }
 
+constexpr const char* kTwice =
+    "graph twice { in %x: f32[5]\n %0 = add f32[5] %x, %x\n out y = %0\n }";
+
+// Lane i reads what its neighbour wrote, without a barrier between them.
+constexpr const char* kRace = R"(tir 1 func neighbours grid(1) lanes(4) scratch 16 {
+  arg 0 y f32[4] write
+  arg 1 x f32[4] read
+  arg 2 n i32 in 1..4
+  %0 = param 0
+  %1 = param 1
+  %2 = alloc f32 4 group
+  %3 = lane_id 0 i32
+  %4 = const i32 3
+  %5 = load f32 %1[%3]
+  store %2[%3], %5
+  %6 = sub i32 %4, %3
+  %7 = load f32 %2[%6]
+  store %0[%3], %7
+})";
+
 class CliDiff : public ::testing::Test {
  protected:
-  CliDiff() { register_faulty(); }
+  CliDiff() { register_all_bad(); }
 
   /// Standard output of the command in this process, which must end so.
   static std::string output_of(const cli::DiffCommandOptions& options, int exit_code) {
@@ -101,35 +127,137 @@ class CliDiff : public ::testing::Test {
                       .shows_launch = true},
                      exit_code);
   }
-  /// The line that begins so.
-  static std::string line_of(const std::string& text, const std::string& word) {
-    const size_t begin = text.find("\n" + word);
-    return begin == std::string::npos ? "" : text.substr(begin + 1, text.find('\n', begin + 1) - begin - 1);
+  std::string write(const std::string& name, std::string_view bytes) {
+    write_file_atomic(folder_ / name, bytes);
+    return folder_ / name;
   }
   /// Listed elements: lines of four spaces and a number.
-  static int64_t num_listed(const std::string& text) {
+  static int64_t num_listed(std::string_view text) {
     int64_t count = 0;
-    for (const std::string_view line : split(std::string_view(text), '\n'))
-      count += line.size() > 4 && line.starts_with("    ") && line[4] >= '0' && line[4] <= '9' ? 1 : 0;
+    for (const std::string_view line : split(text, '\n'))
+      count += line.starts_with("    ") && line.find_first_of("0123456789") == 4 ? 1 : 0;
     return count;
+  }
+  /// The digits on `device`, whose kernels are called so: one of the numbers `among` is named, and
+  /// the folder repeats it.
+  void expect_found(const std::string& device, const std::vector<std::string>& kernels,
+                    const std::vector<size_t>& among, const std::string& verdict) {
+    const std::string text = digits(device, 1);
+    std::string found;
+    for (const size_t number : among) {
+      const std::string line =
+          concat("differs:  kernel ", number + 1, ", ", kernels.at(number), "\n");
+      if (text.find(line) != std::string::npos) found = kernels.at(number);
+    }
+    ASSERT_FALSE(found.empty()) << text;
+    EXPECT_THAT(text, HasSubstr(concat("verdict:  ", verdict, ": ")));
+    EXPECT_THAT(text, HasSubstr(concat("launch of \"", found, "\"")));
+    const size_t small = std::min(text.find("made small:"), text.size());
+    EXPECT_LE(num_listed(std::string_view(text).substr(0, small)), 16);
+    EXPECT_LE(num_listed(std::string_view(text).substr(small)), 16);
+    EXPECT_THAT(read_file(folder_ / "found/report.txt"), HasSubstr(found));
+    const std::string again = output_of({.repeat_folder = folder_ / "found"}, 1);
+    EXPECT_THAT(again, HasSubstr(concat("verdict:  ", verdict, ": ")));
+    EXPECT_THAT(again, HasSubstr("differs:  kernel 1, "));
   }
 
   const TempFolder folder_;
+  const ScopedSetting cache_{Setting::kCacheDir, folder_ / "cache"};
 };
 
-TEST_F(CliDiff, RightDevicesPass) {
-  const std::string text = digits("CPU", 0);
-  EXPECT_THAT(text, HasSubstr("no kernel differs"));
+TEST_F(CliDiff, TheRightDeviceReadsTheDigits) {
+  EXPECT_THAT(digits("CPU", 0), HasSubstr("7 ran\nno kernel differs\n"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "found"));
 }
 
-TEST_F(CliDiff, Show) {
-  for (const std::string& name : digits_kernels()) std::cout << name << "\n";
-  for (const char* device : {"FAULTY:MAX", "FAULTY:GATE", "FAULTY:TERM"}) {
-    std::cout << digits(device, 1) << "\n";
-    const std::string text = output_of({.repeat_folder = folder_ / "found"}, 1);
-    std::cout << "REPEAT " << text << "\n";
+// Which kernel is the first depends on the vectors of this machine: one of those with a max.
+TEST_F(CliDiff, MaxThatForgetsItsLastLane) {
+  expect_found("BAD_CPU:MAX", digits_kernels(Device::get("CPU")), {2, 4, 5, 6}, "device");
+}
+
+TEST_F(CliDiff, TheGateOfTheSecondConvolutionIgnored) {
+  expect_found("BAD_INTERP:GATE", digits_kernels(Device::get("INTERP")), {kConv2}, "device");
+}
+
+TEST_F(CliDiff, ReductionsThatDropTheirLastTerm) {
+  const ScopedPlantedFault fault(PlantedFault::kLastIterationLost);
+  const ScopedSetting unverified(Setting::kVerifyIr, "0");
+  expect_found("CPU", digits_kernels(Device::get("CPU")), {kConv1}, "shared kernel");
+}
+
+TEST_F(CliDiff, TheFolderRepeatsItFromAnywhere) {
+  const std::string graph = write("twice.tg", kTwice);
+  const std::string text =
+      output_of({.file = graph, .device = "BAD_CPU:MINUS", .out_folder = folder_ / "found"}, 1);
+  EXPECT_THAT(text, HasSubstr("repeat:   tenon diff --repeat '" + folder_ / "found'"));
+  // -50 / 32, twice; the device has 0. Made small it is one element.
+  EXPECT_THAT(text, HasSubstr("expected -3.125 (0xc0480000), got 0 (0x00000000)"));
+  EXPECT_THAT(text, HasSubstr("made small:"));
+  EXPECT_THAT(read_file(folder_ / "found/kernel.tg"), HasSubstr("add f32[1] %b1, %b1"));
+  EXPECT_THAT(read_file(folder_ / "found/program.tir"), HasSubstr("add f32 "));
+  const auto values = [&](const std::string& file) {
+    return npy_values<float>(folder_ / ("found/" + file), DType::kF32, {1});
+  };
+  EXPECT_EQ(values("in0_b1.npy"), std::vector<float>{-50 / 32.0F});
+  EXPECT_EQ(values("expected.npy"), std::vector<float>{-3.125F});
+  EXPECT_EQ(values("got.npy"), std::vector<float>{0});
+  // The built command has no bad device: what was found there is right on its CPU.
+  const TenonResult right = run_tenon({"diff", "--repeat", folder_ / "found", "--device", "CPU"});
+  EXPECT_EQ(right.exit_code, 0) << right.err;
+  EXPECT_THAT(right.out, HasSubstr("no kernel differs"));
+  EXPECT_THAT(run_tenon({"diff", "--repeat", folder_ / "found"}).err, HasSubstr("BAD_CPU"));
+}
+
+TEST_F(CliDiff, GivenInputsAreUsed) {
+  const std::vector<float> values = {1, 2, 3, 4, 5};
+  write_npy(folder_ / "x.npy",
+            {.dtype = DType::kF32, .shape = {5}, .bytes = std::as_bytes(std::span(values))});
+  const std::string text = output_of({.file = write("twice.tg", kTwice),
+                                      .device = "BAD_CPU:MINUS",
+                                      .inputs = {"x=" + folder_ / "x.npy"},
+                                      .out_folder = folder_ / "found"},
+                                     1);
+  EXPECT_THAT(text, HasSubstr("element (0) of f32 (5): expected 2 (0x40000000)"));
+  EXPECT_EQ(num_listed(text.substr(0, text.find("made small"))), 5);
+}
+
+TEST_F(CliDiff, LinearProgramsWithScalars) {
+  const TenonResult found = run_tenon({"diff", write("race.tir", kRace), "--device", "INTERP",
+                                       "--set", "n=3", "--out", folder_ / "found", "--launch"});
+  EXPECT_EQ(found.exit_code, 1) << found.err;
+  const TenonResult again = run_tenon({"diff", "--repeat", folder_ / "found", "--launch"});
+  EXPECT_EQ(again.exit_code, 1) << again.err;
+  for (const std::string& text : {found.out, again.out}) {
+    EXPECT_THAT(text, HasSubstr("verdict:  shared kernel"));
+    EXPECT_THAT(text, HasSubstr("race"));
+    EXPECT_THAT(text, HasSubstr("i32 with bits 0x3, range 1..4"));
   }
+}
+
+TEST_F(CliDiff, BadInput) {
+  const std::string graph = write("twice.tg", kTwice);
+  const auto expect = [](int exit_code, const std::vector<std::string>& arguments,
+                         const std::vector<std::string>& words) {
+    const TenonResult result = run_tenon(arguments);
+    EXPECT_EQ(result.exit_code, exit_code) << result.err;
+    for (const std::string& word : words)
+      EXPECT_THAT(result.err, HasSubstr(word));
+  };
+  expect(2, {"diff"}, {"give a program", "--repeat"});
+  expect(2, {"diff", graph, "--repeat", folder_.path()}, {"give a program"});
+  expect(2, {"diff", "model.onnx"}, {"model.onnx", ".tg"});
+  expect(2, {"diff", "digits", "--batch", "0"}, {"--batch"});
+  expect(1, {"diff", graph, "--device", "CPV"}, {"CPV", "did you mean 'CPU'"});
+  expect(1, {"diff", graph, "--device", "NULL"}, {"never runs"});
+  expect(1, {"diff", graph, "--in", "z=a.npy"}, {"z=a.npy", "It takes"});
+  expect(1, {"diff", folder_ / "none.tg"}, {"none.tg"});
+  expect(1, {"diff", "--repeat", folder_.path()}, {"no case.txt"});
+  write("case.txt", "tenon diff 1\ndevice CPU\nof ../twice.tg\n");
+  expect(1, {"diff", "--repeat", folder_.path()}, {"case.txt:3", "no file of this folder"});
+  write("case.txt", "tenon diff 1\ndevice CPU\nof twice.tg\nscalar 3\n");
+  expect(1, {"diff", "--repeat", folder_.path()}, {"case.txt:4", "expected input"});
+  write("case.txt", "tenon diff 2\n");
+  expect(1, {"diff", "--repeat", folder_.path()}, {"expected 'tenon diff 1'"});
 }
 
 }  // namespace

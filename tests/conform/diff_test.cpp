@@ -223,14 +223,21 @@ TEST_F(Diff, CutReductionsAreJudgedInPieces) {
   EXPECT_GE(right.kernels, 1);
 }
 
-constexpr const char* kBeyond = R"(tir 1 func beyond grid(1) lanes(1) scratch 0 {
+// Lane i writes element i of a group's memory and reads that of its neighbour.
+constexpr const char* kNeighbours = R"(tir 1 func neighbours grid(1) lanes(4) scratch 16 {
   arg 0 y f32[4] write
   arg 1 x f32[4] read
   %0 = param 0
   %1 = param 1
-  %2 = const i32 0
-  %3 = load f32x4 %1[%2 + 1] align 4
-  store %0[%2], %3 align 4
+  %2 = alloc f32 4 group
+  %3 = lane_id 0 i32
+  %4 = const i32 3
+  %5 = load f32 %1[%3]
+  store %2[%3], %5
+  barrier
+  %6 = sub i32 %4, %3
+  %7 = load f32 %2[%6]
+  store %0[%3], %7
 })";
 
 std::vector<DiffArray> two_arrays() {
@@ -240,24 +247,42 @@ std::vector<DiffArray> two_arrays() {
           {.name = "x", .shape = {4}, .bytes = {bytes.begin(), bytes.end()}}};
 }
 
-TEST_F(Diff, LinearProgramsHaveNoOracle) {
-  std::string text = kBeyond;
-  const DiffReport wrong = diff_program(parse_linear(text, "test"), two_arrays(), Device::get("CPU"));
-  ASSERT_TRUE(wrong.first);
-  EXPECT_EQ(wrong.first->verdict, DiffVerdict::kSharedKernel);
-  EXPECT_THAT(wrong.first->text, HasSubstr("beyond"));
-  EXPECT_THAT(wrong.first->launch, HasSubstr("argument 1"));
-  text.replace(text.find(" + 1"), 4, "");
-  const LinearProgram right = parse_linear(text, "test");
+TEST_F(Diff, OfLinearProgramsTheInterpreterJudges) {
+  std::string text = kNeighbours;
+  Device& interp = Device::get("INTERP");
+  EXPECT_FALSE(diff_program(parse_linear(text, "test"), two_arrays(), interp).first);
+  text.replace(text.find("  barrier\n"), 10, "");
+  const DiffReport report = diff_program(parse_linear(text, "test"), two_arrays(), interp);
+  ASSERT_TRUE(report.first);
+  EXPECT_EQ(report.first->verdict, DiffVerdict::kSharedKernel);
+  EXPECT_EQ(report.first->kernel, "neighbours");
+  EXPECT_THAT(report.first->text, HasSubstr("race"));
+  EXPECT_THAT(report.first->launch, HasSubstr("argument 1 \"x\""));
+  EXPECT_THAT(report.first->launch, HasSubstr("16 bytes; f32[4] needs 16, read"));
+  EXPECT_FALSE(report.smallest);
+}
+
+TEST_F(Diff, OfLinearProgramsDevicesAreJudgedByBits) {
+  const LinearProgram right = parse_linear(R"(tir 1 func doubled grid(1) lanes(1) scratch 0 {
+  arg 0 y f32[4] write
+  arg 1 x f32[4] read
+  %0 = param 0
+  %1 = param 1
+  %2 = const i32 0
+  %3 = load f32x4 %1[%2]
+  %4 = add f32x4 %3, %3
+  store %0[%2], %4
+})",
+                                           "test");
   EXPECT_FALSE(diff_program(right, two_arrays(), Device::get("CPU")).first);
-  FaultyDevice faulty([](LinearProgram& program) {
-    for (Inst& inst : program.insts)
-      if (inst.op == Op::kLoad) inst.imm = -1;
-  });
+  FaultyDevice faulty(testing::additions_subtract);
   const DiffReport report = diff_program(right, two_arrays(), faulty.device);
   ASSERT_TRUE(report.first);
   EXPECT_EQ(report.first->verdict, DiffVerdict::kDevice);
-  EXPECT_FALSE(report.smallest);
+  ASSERT_EQ(report.first->elements.size(), 4U);
+  EXPECT_EQ(report.first->elements[1].index, 1);
+  EXPECT_EQ(report.first->elements[1].expected, 0xc0800000U);  // -4
+  EXPECT_EQ(report.first->elements[1].got, 0U);
 }
 
 TEST_F(Diff, DevicesThatRunNothingAreRefused) {
