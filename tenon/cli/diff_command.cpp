@@ -127,8 +127,7 @@ DiffReport diff_digits(Device& device, const DiffCommandOptions& options) {
 
 std::string_view meaning_of(DiffVerdict verdict) {
   switch (verdict) {
-    case DiffVerdict::kSharedKernel:
-      return "the linear program is wrong, on every device that runs it";
+    case DiffVerdict::kSharedKernel: return "what all devices share is wrong, so every device is";
     case DiffVerdict::kDevice: return "it differs from INTERP on the same program and inputs";
     case DiffVerdict::kUndecided:
       return "it differs from the oracle; the kernel is too large for INTERP to say why";
@@ -157,7 +156,7 @@ int show(const DiffReport& report, Device& device, const std::string& folder, bo
   }
   const Difference& first = *report.first;
   const Difference& kept = report.smallest ? *report.smallest : first;
-  const bool is_kernel = first.verdict != DiffVerdict::kSequence;
+  const bool is_kernel = first.kernel_number > 0;
   append(text, "differs:  ",
          is_kernel ? concat("kernel ", first.kernel_number, ", ", shown_name(first.kernel))
                    : concat("output ", shown_name(first.kernel)),

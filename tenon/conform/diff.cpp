@@ -59,8 +59,14 @@ class Walk {
       values_[i] = data[static_cast<size_t>(input - graph.inputs.begin())];
     }
     for (size_t i = 0; i < schedule_.calls.size(); ++i) {
-      for (const int used : schedule_.calls[i].buffers)
+      const ScheduledCall& call = schedule_.calls[i];
+      graphs_.push_back(call.copy_from >= 0 ? CallGraph() : graph_of(call));
+      // The graph may read more than the kernel, of which nothing was left.
+      for (const int used : graphs_.back().buffers)
         last_use_[static_cast<size_t>(used)] = i;
+      for (const int used : call.buffers)
+        last_use_[static_cast<size_t>(used)] = i;
+      if (call.copy_from >= 0) last_use_[static_cast<size_t>(call.copy_from)] = i;
     }
   }
 
@@ -70,6 +76,13 @@ class Walk {
     for (size_t i = 0; i < schedule_.calls.size() && !report.first; ++i)
       run_call(i, report);
     return report;
+  }
+
+  /// Some kernels compute nodes that are not of the graph, but stand for some that are.
+  bool has_other_nodes() const {
+    return std::ranges::any_of(schedule_.buffers, [](const ScheduledBuffer& buffer) {
+      return !(buffer.node == buffer.computed);
+    });
   }
 
   /// Of an output of the graph, after run() has found no difference.
@@ -94,7 +107,7 @@ class Walk {
       output = values_[static_cast<size_t>(call.copy_from)];
       return;
     }
-    const CallGraph made = sides_.oracle ? graph_of(call) : CallGraph();
+    const CallGraph& made = graphs_[number];
     Data data;
     for (const int buffer : made.buffers)
       data.push_back(values_[static_cast<size_t>(buffer)]);
@@ -118,19 +131,16 @@ class Walk {
       report.first = std::move(judged.difference);
       report.first->kernel = kernel_symbol(call.kernel);
       report.first->kernel_number = launch_number + 1;
-      note_graph(call, *report.first);
+      note_graph(made, *report.first);
       return;
     }
     output = std::move(judged.values[0]);
-    for (const int used : call.buffers) {
-      const auto i = static_cast<size_t>(used);
+    for (size_t i = 0; i < values_.size(); ++i)
       if (last_use_[i] == number && !schedule_.buffers[i].is_output) values_[i] = {};
-    }
   }
 
   /// With inputs that no kernel binds as arguments too: nothing of them is left in the program.
-  void note_graph(const ScheduledCall& call, Difference& difference) const {
-    CallGraph made = graph_of(call);
+  void note_graph(const CallGraph& made, Difference& difference) const {
     for (size_t i = 0; i < made.buffers.size(); ++i) {
       const std::string& name = made.graph.input_names[i];
       if (std::ranges::find(difference.arguments, name, &DiffArray::name) !=
@@ -140,7 +150,7 @@ class Walk {
       difference.arguments.push_back(
           array_of(name, made.graph.inputs[i], values_[static_cast<size_t>(made.buffers[i])]));
     }
-    difference.graph = std::move(made.graph);
+    difference.graph = made.graph;
   }
 
   std::string name_of(const ScheduledCall& call, int buffer, size_t number) const {
@@ -200,6 +210,7 @@ class Walk {
   std::unordered_map<const void*, int> number_;  ///< of computed nodes
   Data values_;                                  ///< of buffers; empty before and after their use
   std::vector<size_t> last_use_;
+  std::vector<CallGraph> graphs_;  ///< of calls
   std::vector<ProgramPtr> programs_;
 };
 
@@ -229,30 +240,59 @@ std::vector<std::vector<std::byte>> realized_together(const TensorGraph& graph,
   return results;
 }
 
+/// What all of `graph` gives, outside of any kernel.
+Difference of_graph(DiffVerdict verdict, const TensorGraph& graph,
+                    std::span<const std::vector<std::byte>> data, size_t output) {
+  Difference found{.verdict = verdict, .kernel = graph.output_names.at(output), .graph = graph};
+  for (size_t i = 0; i < graph.inputs.size(); ++i)
+    found.arguments.push_back(array_of(graph.input_names[i], graph.inputs[i], data[i]));
+  return found;
+}
+
+/// Whether the nodes that the schedule has put in the place of others come to the same.
+std::optional<Difference> judge_schedule(const TensorGraph& graph,
+                                         std::span<const std::vector<std::byte>> data,
+                                         const Device& device, const Walk& walk) {
+  std::vector<OracleValue> expected;
+  try {
+    expected =
+        evaluate_oracle(graph.outputs, bind_inputs(graph.inputs, data, device.target().units));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnsupported) throw;
+    return std::nullopt;  // too large
+  }
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const Comparison comparison = compare(expected[i], walk.output(i));
+    if (comparison.failed == 0) continue;
+    Difference found = of_graph(DiffVerdict::kSharedKernel, graph, data, i);
+    detail::add_comparison(found, std::move(expected[i]), walk.output(i), comparison);
+    found.text.insert(0, "each kernel does what the schedule asks for, which is not the graph: ");
+    return found;
+  }
+  return std::nullopt;
+}
+
 std::optional<Difference> judge_together(const TensorGraph& graph,
                                          std::span<const std::vector<std::byte>> data,
                                          Device& device, const Walk& walk) {
-  std::optional<Difference> found;
   try {
     const Data together = realized_together(graph, data, device);
-    for (size_t i = 0; i < together.size() && !found; ++i) {
+    for (size_t i = 0; i < together.size(); ++i) {
       const Node& node = graph.outputs[i];
       OracleValue expected = exact_value(node.dtype(), node.shape(), walk.output(i));
       const Comparison comparison = compare(expected, together[i]);
       if (comparison.failed == 0) continue;
-      found.emplace(Difference{.kernel = graph.output_names[i]});
-      detail::add_comparison(*found, std::move(expected), together[i], comparison);
+      Difference found = of_graph(DiffVerdict::kSequence, graph, data, i);
+      detail::add_comparison(found, std::move(expected), together[i], comparison);
+      return found;
     }
   } catch (const Error& error) {
     if (detail::is_refusal(error)) throw;
-    found.emplace(Difference{.kernel = graph.output_names.at(0), .text = error.what()});
+    Difference found = of_graph(DiffVerdict::kSequence, graph, data, 0);
+    found.text = error.what();
+    return found;
   }
-  if (!found) return std::nullopt;
-  found->verdict = DiffVerdict::kSequence;
-  found->graph = graph;
-  for (size_t i = 0; i < graph.inputs.size(); ++i)
-    found->arguments.push_back(array_of(graph.input_names[i], graph.inputs[i], data[i]));
-  return found;
+  return std::nullopt;
 }
 
 /// Without making it smaller.
@@ -260,6 +300,9 @@ DiffReport walk_over(const TensorGraph& graph, std::span<const std::vector<std::
                      EngineDevice& device, const DiffOptions& options, DiffSides sides) {
   Walk walk(graph, data, device, options, sides);
   DiffReport report = walk.run();
+  if (!report.first && sides.oracle && walk.has_other_nodes()) {
+    report.first = judge_schedule(graph, data, device, walk);
+  }
   if (!report.first && sides.device) report.first = judge_together(graph, data, device, walk);
   return report;
 }

@@ -47,10 +47,10 @@ struct DiffOptions {
 /// A difference, with all that repeats it.
 struct Difference {
   DiffVerdict verdict = DiffVerdict::kDevice;
-  std::string kernel;                    ///< its name; of kSequence: the output's
-  size_t kernel_number = 0;              ///< counted from 1, in order of launches
+  std::string kernel;                    ///< its name; where it is none: the output's
+  size_t kernel_number = 0;              ///< counted from 1, in order of launches; 0: it is none
   std::string text;                      ///< the first wrong element, or what was thrown or found
-  std::optional<LinearProgram> program;  ///< none of kSequence
+  std::optional<LinearProgram> program;  ///< of the kernel
   /// What the program computes, over inputs with the names of its arguments. None for programs that
   /// were given as such.
   std::optional<TensorGraph> graph;
