@@ -44,13 +44,17 @@ constexpr const char* kThree = R"(graph three {
   out z = %6
 })";
 
-/// 37 i mod 101 - 50, in 32ths: sums and products of a few are exact.
+/// Element i of input k: sums and products of a few are exact.
+float coded(int64_t i, int64_t k) {
+  return static_cast<float>((37 * i + 11 * k) % 101 - 50) / 32;
+}
+
 Data coded_data(const TensorGraph& graph) {
   Data data;
   for (const Node& input : graph.inputs) {
     std::vector<float> values;
     for (int64_t i = 0; i < num_elements(input.shape()); ++i)
-      values.push_back(static_cast<float>((37 * i + 11 * std::ssize(data)) % 101 - 50) / 32);
+      values.push_back(coded(i, std::ssize(data)));
     const auto bytes = std::as_bytes(std::span(values));
     data.emplace_back(bytes.begin(), bytes.end());
   }
@@ -293,6 +297,62 @@ TEST_F(Diff, OfLinearProgramsDevicesAreJudgedByBits) {
 
 TEST_F(Diff, DevicesThatRunNothingAreRefused) {
   EXPECT_ERROR(run(Device::get("NULL")), ErrorCode::kUnsupported, "never runs");
+}
+
+// The numbers of a smaller case are those of the program, where it has them.
+TEST_F(Diff, SmallerInputsAreACornerOfTheGivenOnes) {
+  const auto if_six = [](LinearProgram& program) {
+    if (program.signature.arguments[0].num_elements >= 6) testing::additions_subtract(program);
+  };
+  FaultyDevice faulty(if_six);
+  const DiffReport report = run(faulty.device, R"(graph sum {
+  in %x: f32[4,7]
+  in %y: f32[4,7]
+  %0 = add f32[4,7] %x, %y
+  out z = %0
+})");
+  ASSERT_TRUE(report.smallest);
+  const Difference& small = *report.smallest;
+  ASSERT_EQ(small.arguments.size(), 3U);
+  EXPECT_EQ(num_elements(small.arguments[1].shape), 6) << to_text(*small.graph);
+  for (int64_t number = 0; number < 2; ++number) {
+    const DiffArray& array = small.arguments[static_cast<size_t>(number) + 1];
+    const int64_t columns = array.shape[1];
+    std::vector<float> expected;
+    for (int64_t i = 0; i < num_elements(array.shape); ++i)
+      expected.push_back(coded(i / columns * 7 + i % columns, number));
+    const auto bytes = std::as_bytes(std::span(expected));
+    EXPECT_EQ(array.bytes, (std::vector<std::byte>{bytes.begin(), bytes.end()})) << number;
+  }
+}
+
+// Of y nothing is left in the last kernel, but the oracle reads it.
+TEST_F(Diff, WhatWasFoldedAwayIsStillRead) {
+  const DiffReport report = run(Device::get("CPU"), R"(graph nothing {
+  in %x: f32[30]
+  %0 = cast i32[30] %x
+  %1 = contiguous i32[30] %0
+  %2 = mul i32[30] %1, %1
+  %3 = sub i32[30] %2, %2
+  %4 = add i32[30] %3, %0
+  out y = %4
+})");
+  EXPECT_FALSE(report.first) << report.first->text;
+  EXPECT_EQ(report.unjudged, 0);
+}
+
+// Values are right: what was written behind them is not.
+TEST_F(Diff, WritesBehindABufferAreTheDevicesFault) {
+  FaultyDevice faulty(testing::gates_are_ignored);
+  const DiffReport report = run(faulty.device, R"(graph twice {
+  in %x: f32[51]
+  %0 = add f32[51] %x, %x
+  out y = %0
+})");
+  ASSERT_TRUE(report.first);
+  EXPECT_EQ(report.first->verdict, DiffVerdict::kDevice);
+  EXPECT_THAT(report.first->text,
+              HasSubstr("of a buffer of 204 bytes was written: beyond its end"));
 }
 
 // A device's own exp2 may have other last bits: the oracle's radius decides.
