@@ -135,7 +135,10 @@ DiffArray read_argument(const Argument& argument, Lines& lines) {
   if (!argument.is_buffer) {
     const std::string text = lines.take({"scalar"}).second;
     uint64_t bits = 0;
-    std::from_chars(text.data(), text.data() + text.size(), bits);
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bits);
+    TENON_CHECK(error == std::errc() && end == text.data() + text.size(),
+                ErrorCode::kInvalidArgument, "case.txt: scalar ", tenon::quoted(text),
+                " is no number");
     const auto bytes = std::as_bytes(std::span(&bits, 1));
     value.bytes.assign(bytes.begin(), bytes.end());
   } else if (argument.access == ArgumentAccess::kWrite) {

@@ -53,18 +53,20 @@ void add_settings(CLI::App& app, CommandLine& line) {
   command->callback([&line] { line.chosen = settings_command; });
 }
 
+/// Throws for options among `names` that are given, which belong to `where`.
+void refuse(const CLI::App& command, std::initializer_list<const char*> names,
+            std::string_view where) {
+  for (const char* name : names) {
+    if (command.count(name) == 0) continue;
+    throw WrongUsage(concat(command.get_name(), ": ", name, " belongs to '", where, "'"));
+  }
+}
+
 /// Options of digits, refused with a file, and the other way round.
 void check_run(const CLI::App& command, bool is_digits) {
-  for (const char* name : {"--batch", "--shuffle", "--zero-filter", "--check", "--data"}) {
-    if (!is_digits && command.count(name) > 0) {
-      throw WrongUsage(concat("run: ", name, " belongs to 'tenon run digits'"));
-    }
-  }
-  for (const char* name : {"--in", "--set", "--plan"}) {
-    if (is_digits && command.count(name) > 0) {
-      throw WrongUsage(concat("run digits: ", name, " belongs to 'tenon run FILE'"));
-    }
-  }
+  if (is_digits) return refuse(command, {"--in", "--set", "--plan"}, "tenon run FILE");
+  refuse(command, {"--batch", "--shuffle", "--zero-filter", "--check", "--data"},
+         "tenon run digits");
 }
 
 void add_run(CLI::App& app, CommandLine& line) {
@@ -171,7 +173,15 @@ void add_diff(CLI::App& app, CommandLine& line) {
       "  tenon diff scaled.tg --device CPU:CLANG\n"
       "  tenon diff digits --device INTERP --batch 4\n"
       "  tenon diff --repeat tenon-diff --launch");
-  command->callback([&line] { line.chosen = [&line] { return diff_command(line.diff); }; });
+  command->callback([command, &line] {
+    const bool is_digits = line.diff.file == "digits";
+    if (!is_digits) refuse(*command, {"--batch", "--data"}, "tenon diff digits");
+    if (is_digits || line.diff.file.empty()) {
+      refuse(*command, {"--in", "--set"}, "tenon diff FILE");
+    }
+    if (!line.diff.repeat_folder.empty()) refuse(*command, {"--out"}, "tenon diff PROGRAM");
+    line.chosen = [&line] { return diff_command(line.diff); };
+  });
 }
 
 void add_bench(CLI::App& app, CommandLine& line) {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 
 #include "tenon/base/file.h"
@@ -247,6 +248,9 @@ TEST_F(CliDiff, BadInput) {
   expect(2, {"diff", graph, "--repeat", folder_.path()}, {"give a program"});
   expect(2, {"diff", "model.onnx"}, {"model.onnx", ".tg"});
   expect(2, {"diff", "digits", "--batch", "0"}, {"--batch"});
+  expect(2, {"diff", "digits", "--in", "x=a.npy"}, {"--in", "tenon diff FILE"});
+  expect(2, {"diff", graph, "--batch", "3"}, {"--batch", "tenon diff digits"});
+  expect(2, {"diff", "--repeat", folder_.path(), "--out", "b"}, {"--out", "tenon diff PROGRAM"});
   expect(1, {"diff", graph, "--device", "CPV"}, {"CPV", "did you mean 'CPU'"});
   expect(1, {"diff", graph, "--device", "NULL"}, {"never runs"});
   expect(1, {"diff", graph, "--in", "z=a.npy"}, {"z=a.npy", "It takes"});
@@ -256,6 +260,15 @@ TEST_F(CliDiff, BadInput) {
   expect(1, {"diff", "--repeat", folder_.path()}, {"case.txt:3", "no file of this folder"});
   write("case.txt", "tenon diff 1\ndevice CPU\nof twice.tg\nscalar 3\n");
   expect(1, {"diff", "--repeat", folder_.path()}, {"case.txt:4", "expected input"});
+  write("race.tir", kRace);
+  write_npy(folder_ / "x.npy",
+            {.dtype = DType::kF32, .shape = {2}, .bytes = std::array<std::byte, 8>{}});
+  const std::string head = "tenon diff 1\ndevice CPU\nof race.tir\nwritten\nargument x.npy\n";
+  write("case.txt", head + "scalar few\n");
+  expect(1, {"diff", "--repeat", folder_.path()}, {"x.npy", "(2)", "takes float32 (4)"});
+  write_npy(folder_ / "x.npy",
+            {.dtype = DType::kF32, .shape = {4}, .bytes = std::array<std::byte, 16>{}});
+  expect(1, {"diff", "--repeat", folder_.path()}, {"scalar \"few\" is no number"});
   write("case.txt", "tenon diff 2\n");
   expect(1, {"diff", "--repeat", folder_.path()}, {"expected 'tenon diff 1'"});
 }

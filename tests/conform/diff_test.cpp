@@ -326,6 +326,21 @@ TEST_F(Diff, SmallerInputsAreACornerOfTheGivenOnes) {
   }
 }
 
+TEST_F(Diff, GraphsWithoutKernelsAndWithoutElements) {
+  const DiffReport report = run(Device::get("CPU"), R"(graph edges {
+  in %x: f32[0,3]
+  in %y: f32[2]
+  %0 = add f32[0,3] %x, %x
+  %1 = add f32[2] %y, %y
+  out a = %0
+  out b = %y
+  out c = %1
+  out d = %1
+})");
+  EXPECT_FALSE(report.first) << report.first->text;
+  EXPECT_EQ(report.kernels, 1);
+}
+
 // Of a value nothing is left in the kernel that would read it, but the oracle reads it.
 TEST_F(Diff, WhatWasFoldedAwayIsStillRead) {
   const DiffReport report = run(Device::get("CPU"), R"(graph nothing {
