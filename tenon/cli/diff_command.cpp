@@ -175,7 +175,8 @@ int show(const DiffReport& report, Device& device, const std::string& folder, bo
 
 DiffReport repeat(const DiffFolder& folder, Device& device) {
   if (folder.graph) return diff_graph(*folder.graph, folder.data, device, {.shrink_ns = 0});
-  return diff_program(*folder.program, folder.arguments, device, {.shrink_ns = 0});
+  return diff_program(*folder.program, folder.arguments, device, {.shrink_ns = 0},
+                      folder.expected ? &*folder.expected : nullptr);
 }
 
 }  // namespace

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -17,6 +19,7 @@
 #include "tenon/cli/console.h"
 #include "tenon/cli/inputs.h"
 #include "tenon/cli/program_file.h"
+#include "tenon/io/npy.h"
 #include "tenon/ir/graph_text.h"
 #include "tenon/ir/linear_text.h"
 
@@ -68,9 +71,13 @@ std::string write_inputs(const std::string& folder, const Difference& difference
     } else if (arguments[i].access == ArgumentAccess::kWrite) {
       lines += "written\n";
     } else {
-      write("argument", value);
+      // As the signature has it, which knows no shapes and perhaps another dtype.
+      write("argument", {value.name, arguments[i].dtype, {arguments[i].num_elements}, value.bytes});
     }
   }
+  const bool has_oracle =
+      difference.verdict == DiffVerdict::kSharedKernel && !difference.expected.bits.empty();
+  if (has_oracle) append(lines, "oracle ", dtype_name(difference.expected.dtype), "\n");
   return lines;
 }
 
@@ -79,9 +86,14 @@ void write_results(const std::string& folder, const Difference& difference) {
   if (expected.bits.empty()) return;
   write_one(folder, "expected", {"", expected.dtype, expected.shape, to_bytes(expected)});
   write_one(folder, "got", {"", expected.dtype, expected.shape, difference.got});
-  if (expected.radius.empty()) return;
-  const auto radius = std::as_bytes(std::span(expected.radius));
-  write_one(folder, "radius", {"", DType::kF64, expected.shape, {radius.begin(), radius.end()}});
+  if (expected.radius.empty() && expected.excluded.empty()) return;
+  std::vector<double> radius;
+  for (size_t i = 0; i < expected.bits.size(); ++i) {
+    radius.push_back(expected.is_excluded(i) ? std::numeric_limits<double>::infinity()
+                                             : expected.radius_at(i));
+  }
+  const auto bytes = std::as_bytes(std::span(radius));
+  write_one(folder, "radius", {"", DType::kF64, expected.shape, {bytes.begin(), bytes.end()}});
 }
 
 std::vector<std::byte> read_array(const std::string& path, DType dtype, const Shape& shape) {
@@ -117,6 +129,7 @@ class Lines {
                 tenon::quoted(line));
     return {first, std::string(trim(line.substr(first.size())))};
   }
+  bool has_more() const { return next_ < lines_.size() && !lines_[next_].empty(); }
   /// The path of a file of the folder.
   std::string path(const std::string& name) const {
     TENON_CHECK(name.find('/') == std::string::npos, ErrorCode::kInvalidArgument, folder_,
@@ -147,6 +160,26 @@ DiffArray read_argument(const Argument& argument, Lines& lines) {
     const std::string path = lines.path(lines.take({"argument"}).second);
     value.bytes = read_array(path, argument.dtype, value.shape);
   }
+  return value;
+}
+
+/// Of the shape that the file has, since the program does not know it.
+OracleValue read_expected(Lines& lines) {
+  const std::string name = lines.take({"oracle"}).second;
+  const std::optional<DType> dtype = find_dtype(name);
+  TENON_CHECK(dtype, ErrorCode::kInvalidArgument, "case.txt: ", tenon::quoted(name),
+              " is no dtype");
+  const std::string path = lines.path("expected.npy");
+  const NpyFile file(path);
+  const ArrayView view = file.view();
+  const Shape dims(view.shape.begin(), view.shape.end());
+  OracleValue value = exact_value(*dtype, dims, read_array(path, *dtype, dims));
+  if (!is_there(lines.path("radius.npy"))) return value;
+  const std::vector<std::byte> bytes = read_array(lines.path("radius.npy"), DType::kF64, dims);
+  value.radius.resize(value.bits.size());
+  if (!bytes.empty()) std::memcpy(value.radius.data(), bytes.data(), bytes.size());
+  for (const double radius : value.radius)
+    value.excluded.push_back(std::isfinite(radius) ? 0 : 1);
   return value;
 }
 
@@ -221,6 +254,7 @@ DiffFolder read_diff_folder(const std::string& folder) {
               " is no .tg and no .tir file");
   for (const Argument& argument : linear->signature.arguments)
     result.arguments.push_back(read_argument(argument, lines));
+  if (lines.has_more()) result.expected = read_expected(lines);
   result.program = std::move(*linear);
   return result;
 }

@@ -29,6 +29,7 @@ struct DiffFolder {
   std::vector<std::vector<std::byte>> data;  ///< of the graph's inputs
   std::optional<LinearProgram> program;
   std::vector<DiffArray> arguments;
+  std::optional<OracleValue> expected;  ///< what the oracle said of the program's first argument
 };
 
 /// Throws kNotFound for a folder without case.txt, kInvalidArgument for what does not fit.

@@ -415,7 +415,7 @@ DiffReport diff_graph(const TensorGraph& graph, std::span<const std::vector<std:
 }
 
 DiffReport diff_program(const LinearProgram& program, std::span<const DiffArray> arguments,
-                        Device& device, const DiffOptions& options) {
+                        Device& device, const DiffOptions& options, const OracleValue* expected) {
   const std::vector<Argument>& wanted = program.signature.arguments;
   TENON_CHECK(arguments.size() == wanted.size(), ErrorCode::kInvalidArgument,
               "diff: ", arguments.size(), " arguments are given, program '", program.name,
@@ -424,10 +424,14 @@ DiffReport diff_program(const LinearProgram& program, std::span<const DiffArray>
   const Program loaded(opened.driver(), compile_linear(opened, program));
   const Shadow shadow(opened, program);
   DiffReport report;
-  JudgedLaunch judged = detail::judge_launch(
-      opened,
-      {.shadow = shadow, .loaded = &loaded, .graph = nullptr, .data = {}, .arguments = arguments},
-      options, report);
+  JudgedLaunch judged = detail::judge_launch(opened,
+                                             {.shadow = shadow,
+                                              .loaded = &loaded,
+                                              .graph = nullptr,
+                                              .data = {},
+                                              .arguments = arguments,
+                                              .expected = expected},
+                                             options, report);
   if (!judged.difference) return report;
   report.first = std::move(judged.difference);
   report.first->kernel = program.name;

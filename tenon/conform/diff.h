@@ -78,9 +78,11 @@ struct DiffReport {
 DiffReport diff_graph(const TensorGraph& graph, std::span<const std::vector<std::byte>> data,
                       Device& device, const DiffOptions& options = {});
 
-/// `arguments` fit the signature. There is no oracle, so only bits and the interpreter's checks
-/// count; a program with ops whose bits are the device's own is not compared.
+/// `arguments` fit the signature. Without `expected`, of argument 0, there is no oracle, so only
+/// bits and the interpreter's checks count; a program with ops whose bits are the device's own is
+/// not compared.
 DiffReport diff_program(const LinearProgram& program, std::span<const DiffArray> arguments,
-                        Device& device, const DiffOptions& options = {});
+                        Device& device, const DiffOptions& options = {},
+                        const OracleValue* expected = nullptr);
 
 }  // namespace tenon

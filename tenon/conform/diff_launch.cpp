@@ -115,6 +115,7 @@ DeviceLaunch launched(EngineDevice& device, const DiffLaunch& launch, bool is_ru
 
 /// Nothing where the graph is too large for it.
 std::optional<OracleValue> asked_oracle(const EngineDevice& device, const DiffLaunch& launch) {
+  if (launch.expected != nullptr) return *launch.expected;
   if (launch.graph == nullptr) return std::nullopt;
   try {
     const TensorGraph& graph = *launch.graph;

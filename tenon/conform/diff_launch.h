@@ -26,6 +26,7 @@ struct DiffLaunch {
   const TensorGraph* graph;                      ///< null: the oracle is not asked
   std::span<const std::vector<std::byte>> data;  ///< of the graph's inputs
   std::span<const DiffArray> arguments;
+  const OracleValue* expected = nullptr;  ///< of argument 0, where the oracle was asked before
 };
 
 struct JudgedLaunch {

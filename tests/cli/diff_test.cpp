@@ -14,11 +14,13 @@
 #include "tenon/base/text.h"
 #include "tenon/cli/commands.h"
 #include "tenon/cli/data_folder.h"
+#include "tenon/cli/diff_folder.h"
 #include "tenon/cli/digits.h"
 #include "tenon/engine/backend.h"
 #include "tenon/engine/engine_device.h"
 #include "tenon/engine/program_store.h"
 #include "tenon/io/npy.h"
+#include "tenon/ir/linear_text.h"
 #include "tenon/schedule/schedule.h"
 #include "tests/cli/run_tenon.h"
 #include "tests/support/faulty_programs.h"
@@ -233,6 +235,42 @@ TEST_F(CliDiff, LinearProgramsWithScalars) {
     EXPECT_THAT(text, HasSubstr("race"));
     EXPECT_THAT(text, HasSubstr("i32 with bits 0x3, range 1..4"));
   }
+}
+
+// Where the graph alone does not differ, the program does, from what the oracle said.
+TEST_F(CliDiff, ProgramsKeepWhatTheOracleSaid) {
+  // A device without bf16 sees its bits.
+  constexpr const char* kCopied = R"(tir 1 func copied grid(1) lanes(1) scratch 0 {
+  arg 0 y u16[4] write
+  arg 1 x u16[4] read
+  %0 = param 0
+  %1 = param 1
+  %2 = const i32 0
+  %3 = load u16x4 %1[%2]
+  store %0[%2], %3
+})";
+  const std::vector<uint16_t> x = {0x4000, 0x4080, 0x40c0, 0x4100};
+  const auto bytes = std::as_bytes(std::span(x));
+  Difference difference{.verdict = DiffVerdict::kSharedKernel, .kernel = "copied"};
+  difference.program = parse_linear(kCopied, "test");
+  difference.arguments = {
+      {.name = "y", .dtype = DType::kBF16, .shape = {2, 2}},
+      {.name = "x", .dtype = DType::kBF16, .shape = {2, 2}, .bytes = {bytes.begin(), bytes.end()}}};
+  // 2, 4, 7 +- 2, and anything.
+  difference.expected = {.dtype = DType::kBF16,
+                         .shape = {2, 2},
+                         .bits = {0x4000, 0x4080, 0x40e0, 0},
+                         .radius = {0, 0, 2, 0},
+                         .excluded = {0, 0, 0, 1}};
+  difference.got.resize(8);
+  Device& device = Device::get("CPU");
+  const auto repeated = [&](int exit_code) {
+    cli::write_diff_folder(folder_ / "found", {.first = difference}, device, "");
+    return output_of({.repeat_folder = folder_ / "found"}, exit_code);
+  };
+  EXPECT_THAT(repeated(0), HasSubstr("no kernel differs"));
+  difference.expected.radius[2] = 0.5;
+  EXPECT_THAT(repeated(1), HasSubstr("expected 7 (0x40e0) +- 0.5, got 6 (0x40c0)"));
 }
 
 TEST_F(CliDiff, BadInput) {
