@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
+#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -92,44 +92,48 @@ struct FaultyDevice {
   EngineDevice device;
 };
 
-/// Runs what was launched when somebody waits, the latest first: launches do not wait for those
-/// whose results they read.
-class LateDriver final : public DeviceDriver {
+/// Gives the memory of the first of four allocations to the fifth, and so on: enough for one
+/// kernel, too little for a program.
+class RingAllocator final : public Allocator {
  public:
-  explicit LateDriver(const Target& target) : cpu_(open_cpu(target)) {}
-  const std::string& name() const override { return cpu_->name(); }
-  const Target& target() const override { return cpu_->target(); }
-  Allocator& allocator() override { return cpu_->allocator(); }
-  std::unique_ptr<LoadedProgram> load(const ProgramObject& object) override {
-    return std::make_unique<LateProgram>(*this, cpu_->load(object));
+  void* allocate(int64_t size_bytes) override {
+    EXPECT_LE(size_bytes, kSlotBytes);
+    return memory_.data() + next_++ % kSlots * kSlotBytes;
   }
-  void synchronize() override {
-    while (!waiting_.empty()) {
-      waiting_.back()();
-      waiting_.pop_back();
-    }
-    cpu_->synchronize();
+  void free(void*, int64_t) noexcept override {}
+  void copy_in(void* dst, std::span<const std::byte> src) override {
+    std::memcpy(dst, src.data(), src.size());
+  }
+  void copy_out(std::span<std::byte> dst, const void* src) override {
+    std::memcpy(dst.data(), src, dst.size());
   }
 
  private:
-  class LateProgram final : public LoadedProgram {
-   public:
-    LateProgram(LateDriver& driver, std::unique_ptr<LoadedProgram> program)
-        : driver_(driver), program_(std::move(program)) {}
-    void launch(std::span<const std::byte> arguments) override {
-      driver_.waiting_.push_back(
-          [this, block = std::vector<std::byte>(arguments.begin(), arguments.end())] {
-            program_->launch(block);
-          });
-    }
-
-   private:
-    LateDriver& driver_;
-    const std::unique_ptr<LoadedProgram> program_;
+  static constexpr int64_t kSlots = 4;
+  static constexpr int64_t kSlotBytes = 1 << 14;
+  struct alignas(64) Line {
+    std::byte bytes[64];
   };
+  std::vector<Line> lines_{kSlots * kSlotBytes / 64};
+  std::span<std::byte> memory_{lines_.data()->bytes, kSlots* kSlotBytes};
+  int64_t next_ = 0;
+};
 
+class RingDriver final : public DeviceDriver {
+ public:
+  explicit RingDriver(const Target& target) : cpu_(open_cpu(target)) {}
+  const std::string& name() const override { return cpu_->name(); }
+  const Target& target() const override { return cpu_->target(); }
+  Allocator& allocator() override { return allocator_; }
+  BufferPoolOptions pool_options() const override { return {.max_cached_bytes = 0}; }
+  std::unique_ptr<LoadedProgram> load(const ProgramObject& object) override {
+    return cpu_->load(object);
+  }
+  void synchronize() override { cpu_->synchronize(); }
+
+ private:
   const std::unique_ptr<DeviceDriver> cpu_;
-  std::vector<std::function<void()>> waiting_;
+  RingAllocator allocator_;
 };
 
 class Diff : public ::testing::Test {
@@ -212,13 +216,14 @@ TEST_F(Diff, WhatTheChecksFindIsTheCompilersFault) {
 TEST_F(Diff, KernelsThatAreRightAloneAndWrongTogether) {
   FaultyDevice faulty([](LinearProgram&) {},
                       [](const Target& target) -> std::unique_ptr<DeviceDriver> {
-                        return std::make_unique<LateDriver>(target);
+                        return std::make_unique<RingDriver>(target);
                       });
   const DiffReport report = run(faulty.device);
   ASSERT_TRUE(report.first);
   EXPECT_EQ(report.first->verdict, DiffVerdict::kSequence) << report.first->text;
   EXPECT_EQ(report.kernels, 3);
   EXPECT_EQ(report.first->kernel, "z");
+  EXPECT_THAT(report.first->text, HasSubstr("share bytes"));
 }
 
 // A reduction that is cut: its pieces are judged, and their sum.
