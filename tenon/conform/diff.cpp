@@ -44,7 +44,7 @@ class Walk {
  public:
   Walk(const TensorGraph& graph, std::span<const std::vector<std::byte>> data, EngineDevice& device,
        const DiffOptions& options, DiffSides sides)
-      : graph_(graph), device_(device), options_(options), sides_(sides) {
+      : device_(device), options_(options), sides_(sides) {
     schedule_ = schedule_graph(graph.outputs, schedule_options(device.target()));
     values_.resize(schedule_.buffers.size());
     last_use_.resize(schedule_.buffers.size(), 0);
@@ -202,7 +202,6 @@ class Walk {
     return made;
   }
 
-  const TensorGraph& graph_;
   EngineDevice& device_;
   const DiffOptions& options_;
   const DiffSides sides_;
