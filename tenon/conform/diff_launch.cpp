@@ -74,6 +74,14 @@ struct DeviceLaunch {
   std::string record;
 };
 
+/// Nothing was under way: each launch is waited for before the next one's inputs are copied.
+std::string events_line(const Event& done) {
+  return concat("  events: waited for none, ",
+                done.timeline() == nullptr ? std::string("was done when submit() returned")
+                                           : concat("signals ", done.value(), " of its queue"),
+                "\n");
+}
+
 /// Without `is_run` only the record is made: a program that breaks a rule may write anywhere.
 DeviceLaunch launched(EngineDevice& device, const DiffLaunch& launch, bool is_run) {
   const LinearProgram& program = launch.shadow.program().program();
@@ -96,9 +104,18 @@ DeviceLaunch launched(EngineDevice& device, const DiffLaunch& launch, bool is_ru
       values.push_back(value);
     }
     result.record = launch_record(program, values, device.target());
-    if (!is_run) return result;
-    launch.loaded->launch(values);
-    device.driver().synchronize();
+    if (!is_run) {
+      result.record += "  it was not launched: a wrong program may write anywhere\n";
+      return result;
+    }
+    std::vector<BufferUse> uses;
+    for (size_t i = 0; i < arguments.size(); ++i)
+      if (arguments[i].is_buffer) uses.push_back({&buffers[i], arguments[i].access});
+    const Event done = device.queue().submit(
+        uses, [&] { launch.loaded->launch(values); },
+        [&] { return concat("running kernel '", program.name, "'"); });
+    result.record += events_line(done);
+    device.queue().wait(done);
     for (size_t i = 0; i < arguments.size(); ++i) {
       if (!arguments[i].is_buffer) continue;
       if (const auto reason = buffers[i].why_guard_broken()) {

@@ -63,7 +63,6 @@ std::string launch_record(const LinearProgram& program, const std::vector<Argume
   append(text, size_line(concat("lanes of a group (", join(program.lanes, ","), ")"),
                          num_lanes(program), target.max_lanes));
   append(text, size_line("bytes of group memory", program.scratch_bytes, target.max_local_bytes));
-  // Events that the launch waited for and signalled belong here when launches have them.
   return text;
 }
 

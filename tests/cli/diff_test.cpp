@@ -155,6 +155,8 @@ class CliDiff : public ::testing::Test {
     ASSERT_FALSE(found.empty()) << text;
     EXPECT_THAT(text, HasSubstr(concat("verdict:  ", verdict, ": ")));
     EXPECT_THAT(text, HasSubstr(concat("launch of \"", found, "\"")));
+    EXPECT_THAT(text, HasSubstr(verdict == "device" ? "  events: waited for none, "
+                                                    : "  it was not launched: "));
     const size_t small = std::min(text.find("made small:"), text.size());
     EXPECT_LE(num_listed(std::string_view(text).substr(0, small)), 16);
     EXPECT_LE(num_listed(std::string_view(text).substr(small)), 16);

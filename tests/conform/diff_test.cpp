@@ -298,6 +298,7 @@ TEST_F(Diff, OfLinearProgramsDevicesAreJudgedByBits) {
   EXPECT_EQ(report.first->elements[1].index, 1);
   EXPECT_EQ(report.first->elements[1].expected, 0xc0800000U);  // -4
   EXPECT_EQ(report.first->elements[1].got, 0U);
+  EXPECT_THAT(report.first->launch, HasSubstr("events: waited for none, was done"));
 }
 
 TEST_F(Diff, DevicesThatRunNothingAreRefused) {
