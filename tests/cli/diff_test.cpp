@@ -240,6 +240,18 @@ TEST_F(CliDiff, LinearProgramsWithScalars) {
 }
 
 // Where the graph alone does not differ, the program does, from what the oracle said.
+// A shrunk Target is another device, which the command to repeat it says too.
+TEST_F(CliDiff, ShrunkTargetsAreNamed) {
+  const std::map<std::string, std::string> shrunk = {{"TENON_TARGET", "max_arguments=4"}};
+  const TenonResult found = run_tenon(
+      {"diff", write("race.tir", kRace), "--device", "INTERP", "--out", folder_ / "found"}, shrunk);
+  EXPECT_EQ(found.exit_code, 1) << found.err;
+  EXPECT_THAT(found.out, HasSubstr("repeat:   TENON_TARGET='max_arguments=4' tenon diff --repeat"));
+  const TenonResult again = run_tenon({"diff", "--repeat", folder_ / "found"}, shrunk);
+  EXPECT_EQ(again.exit_code, 1) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("INTERP:0:TIR (max_arguments=4)"));
+}
+
 TEST_F(CliDiff, ProgramsKeepWhatTheOracleSaid) {
   // A device without bf16 sees its bits.
   constexpr const char* kCopied = R"(tir 1 func copied grid(1) lanes(1) scratch 0 {
