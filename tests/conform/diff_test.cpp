@@ -13,6 +13,7 @@
 
 #include "tenon/base/planted_fault.h"
 #include "tenon/base/settings.h"
+#include "tenon/conform/launch_record.h"
 #include "tenon/engine/backend.h"
 #include "tenon/engine/engine_device.h"
 #include "tenon/ir/graph_text.h"
@@ -275,6 +276,25 @@ TEST_F(Diff, OfLinearProgramsTheInterpreterJudges) {
   EXPECT_THAT(report.first->launch, HasSubstr("argument 1 \"x\""));
   EXPECT_THAT(report.first->launch, HasSubstr("16 bytes; f32[4] needs 16, read"));
   EXPECT_FALSE(report.smallest);
+}
+
+TEST(LaunchRecord, SaysWhatDoesNotFit) {
+  LinearProgram program = parse_linear(kNeighbours, "test");
+  Target target;
+  target.max_arguments = 1;
+  target.max_lanes = 2;
+  target.max_local_bytes = 8;
+  alignas(64) std::byte bytes[64];
+  const std::vector<ArgumentValue> values = {{.address = bytes, .size_bytes = 16},
+                                             {.address = bytes + 4, .size_bytes = 12}};
+  const std::string text = launch_record(program, values, target);
+  for (const char* words :
+       {"argument 0 \"y\", bytes 0 to 7 of the block", "16 bytes; f32[4] needs 16, written\n",
+        "12 bytes; f32[4] needs 16, read; TOO SMALL by 4; NOT ALIGNED to 64",
+        "the signature is not met: argument 1", "arguments: 2, the Target has at most 1: TOO MANY",
+        "lanes of a group (4): 4, the Target has at most 2: TOO MANY",
+        "bytes of group memory: 16, the Target has at most 8: TOO MANY", "groups (1): 1\n"})
+    EXPECT_THAT(text, HasSubstr(words));
 }
 
 TEST_F(Diff, OfLinearProgramsDevicesAreJudgedByBits) {
