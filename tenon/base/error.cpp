@@ -27,7 +27,7 @@ void fail_assert(const char* file, int line, const std::string& text) {
 
 void rethrow_with_context(const Error& error, const std::string& context) {
   // A new object: the old one may be held by an exception_ptr that another thread reads.
-  throw Error(error.code(), concat(error.what(), "\nwhile ", context));
+  throw Error(error.code(), concat(error.what(), "\nwhile ", context), error.reason());
 }
 
 }  // namespace detail

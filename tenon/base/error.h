@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -24,6 +25,9 @@ enum class ErrorCode {
   kInternal,         ///< a bug of ours: report it
 };
 
+/// What a device lacks (types/support.h): plain data that an Error carries and never looks at.
+struct Reason;
+
 /// The name without the k, in words as the CLI prints it: "invalid argument".
 std::string_view error_code_name(ErrorCode code);
 
@@ -31,11 +35,15 @@ std::string_view error_code_name(ErrorCode code);
 /// the first line, then one line per layer it crossed ("while ..."), from the cause outward.
 class Error : public std::runtime_error {
  public:
-  Error(ErrorCode code, const std::string& text) : std::runtime_error(text), code_(code) {}
+  Error(ErrorCode code, const std::string& text, std::shared_ptr<const Reason> reason = nullptr)
+      : std::runtime_error(text), code_(code), reason_(std::move(reason)) {}
   ErrorCode code() const noexcept { return code_; }
+  /// Of kUnsupported, where a field of a Target says no: which one, and by how much. Else null.
+  const std::shared_ptr<const Reason>& reason() const noexcept { return reason_; }
 
  private:
   ErrorCode code_;
+  std::shared_ptr<const Reason> reason_;
 };
 
 /// Throws Error(code, concat(parts...)). Text: "where: what failed; expected vs got. What to do."

@@ -80,13 +80,22 @@ void explain(const TensorGraph& graph, const std::string& device_name, const Exp
       if (call.copy_from < 0) kernels.push_back(&call.kernel);
     view.plans->check_names(kernels);
   }
+  size_t num_refused = 0;
   for (size_t i = 0; i < schedule.calls.size(); ++i) {
     const bool is_new = std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i),
                                   names[i]) == names.begin() + static_cast<std::ptrdiff_t>(i);
-    if (schedule.calls[i].copy_from < 0 && is_new) {
+    if (schedule.calls[i].copy_from >= 0 || !is_new) continue;
+    try {
       explain_kernel(schedule.calls[i].kernel, names[i], device, view);
+    } catch (const Error& error) {
+      if (error.reason() == nullptr) throw;
+      print_section(names[i], "not for this device", to_text(*error.reason()));
+      ++num_refused;
     }
   }
+  TENON_CHECK(num_refused == 0, ErrorCode::kUnsupported, "explain: ", num_refused, " of ",
+              schedule.calls.size(), " steps are not for device '", device.name(),
+              "'; each says why");
 }
 
 void explain(const Kernel& kernel, const std::string& device_name, const ExplainView& view) {

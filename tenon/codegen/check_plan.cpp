@@ -54,18 +54,26 @@ bool has_wide_index(const Kernel& kernel) {
   return false;
 }
 
+// What no Target would take.
+Reason broken(std::string text) {
+  Reason reason;
+  reason.text = std::move(text);
+  return reason;
+}
+
 // A vector part's lanes of the comp's widest element must be a vector of the target.
-std::optional<std::string> check_lanes(const Kernel& kernel, const PlacedComp& comp,
-                                       const Target& target) {
+Support check_lanes(const Kernel& kernel, const PlacedComp& comp, const Target& target) {
   int64_t lanes = 1;
   for (const AxisUse& use : comp.instances) {
     if (use.role == Role::kVec) lanes = axis_extent(use.axis);
   }
-  if (lanes == 1) return std::nullopt;
+  if (lanes == 1) return {};
   const int64_t width = widest_element_bytes(kernel, *comp.comp, target);
-  if (lanes * width <= target.max_vector_bytes && (lanes & (lanes - 1)) == 0) return std::nullopt;
-  return concat("comp ", comp.plan->comp, " computes with vectors of ", lanes, " elements of ",
-                width, " bytes; the target's vectors have ", target.max_vector_bytes, " bytes");
+  const std::string here = concat("comp ", comp.plan->comp, " computes with vectors of ", lanes,
+                                  " elements of ", width, " bytes");
+  if ((lanes & (lanes - 1)) != 0) return broken(here + "; vectors have powers of two");
+  Support fits = supports(target, Limit::kVectorBytes, lanes * width);
+  return fits ? fits : Support(fits.reason().about(here + ": "));
 }
 
 // Several instances of one point would write one place; tiles of a unit are padded.
@@ -147,29 +155,27 @@ int64_t widest_element_bytes(const Kernel& kernel, const Comp& comp, const Targe
   return std::max<int64_t>(bytes, has_wide_index(kernel) ? 8 : 4);
 }
 
-std::optional<std::string> check_plan(const Kernel& kernel, const Plan& plan,
-                                      const Target& target) {
+Support supports(const Target& target, const Kernel& kernel, const Plan& plan) {
   int64_t lanes = 1;
   for (const int64_t extent : plan.lanes)
     lanes = std::min(extent, target.max_lanes + 1) * std::min(lanes, target.max_lanes + 1);
-  if (lanes > target.max_lanes) {
-    return concat("groups have ", lanes, " lanes, on the target at most ", target.max_lanes);
-  }
+  if (Support fits = supports(target, Limit::kLanes, lanes); !fits) return fits;
   const Placement placement = place_comps(kernel, plan);
-  if (!placement.reason.empty()) return placement.reason;
+  if (!placement.reason.empty()) return broken(placement.reason);
   for (const PlacedComp& comp : placement.comps) {
-    if (auto reason = check_lanes(kernel, comp, target)) return reason;
-    if (auto reason = check_single_points(comp)) return reason;
-    if (auto reason = check_combine(comp, target)) return reason;
-    if (auto reason = check_registers(placement, comp, target)) return reason;
-    if (auto reason = why_not_unit(placement, comp, target)) return reason;
+    if (Support fits = check_lanes(kernel, comp, target); !fits) return fits;
+    if (auto reason = check_single_points(comp)) return broken(*reason);
+    if (auto reason = check_combine(comp, target)) return broken(*reason);
+    if (auto reason = check_registers(placement, comp, target)) return broken(*reason);
+    if (auto reason = why_not_unit(placement, comp, target)) return broken(*reason);
   }
-  const int64_t bytes = group_bytes(placement.nest);
-  if (bytes > target.max_local_bytes) {
-    return concat("intermediates take ", bytes, " bytes of group memory, the target has ",
-                  target.max_local_bytes);
-  }
-  return std::nullopt;
+  return supports(target, Limit::kLocalBytes, group_bytes(placement.nest));
+}
+
+std::optional<std::string> check_plan(const Kernel& kernel, const Plan& plan,
+                                      const Target& target) {
+  const Support fits = supports(target, kernel, plan);
+  return fits ? std::nullopt : std::optional(fits.reason().text);
 }
 
 }  // namespace tenon

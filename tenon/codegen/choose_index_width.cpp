@@ -9,6 +9,7 @@
 #include "tenon/rules/bounds.h"
 #include "tenon/rules/decompose.h"
 #include "tenon/rules/rewrite.h"
+#include "tenon/types/support.h"
 
 namespace tenon {
 DType choose_index_width(const Kernel& nest, const Target& target) {
@@ -33,9 +34,8 @@ DType choose_index_width(const Kernel& nest, const Target& target) {
   for (const BufferDecl& buffer : nest.buffers)
     high = std::max(high, layout_num_elements(buffer));
   if (low >= INT32_MIN && high <= INT32_MAX) return DType::kI32;
-  TENON_CHECK(target.has_i64_index, ErrorCode::kUnsupported, "choose_index_width: kernel '",
-              nest.name, "' needs indices from ", low, " to ", high,
-              "; the device has 32-bit indices only. Split the tensor");
+  require(supports(target, Limit::kIndex, high > INT32_MAX ? high : low),
+          "choose_index_width: kernel '", nest.name, "' ");
   return DType::kI64;
 }
 

@@ -73,9 +73,12 @@ class Pipeline {
   const Kernel& checked_nest(const Kernel& nest) const {
     std::vector<Finding> errors = verify_kernel(nest, KernelStage::kNest, &target_);
     std::erase_if(errors, [](const Finding& f) { return f.severity != Severity::kError; });
-    TENON_CHECK(errors.empty(), ErrorCode::kUnsupported, "nest '", nest.name,
-                "' does not fit the target:\n", to_text(errors));
-    return nest;
+    if (errors.empty()) return nest;
+    const auto with_reason =
+        std::ranges::find_if(errors, [](const Finding& f) { return !f.support; });
+    throw Error(ErrorCode::kUnsupported,
+                concat("nest '", nest.name, "' does not fit the target:\n", to_text(errors)),
+                with_reason == errors.end() ? nullptr : with_reason->support.shared_reason());
   }
 
   Kernel planned(const Kernel& kernel) const {
@@ -85,10 +88,8 @@ class Pipeline {
           after(pass, result, KernelStage::kComps);
         });
     const Plan plan = plan_for(prepared);
-    if (const auto reason = check_plan(prepared, plan, target_)) {
-      fail(ErrorCode::kUnsupported, "lower_kernel: the plan for '", kernel.name,
-           "' does not fit: ", *reason);
-    }
+    require(supports(target_, prepared, plan), "lower_kernel: the plan for '", kernel.name,
+            "' does not fit: ");
     Kernel nest = build_nest(prepared, plan);
     after("build_nest", nest, KernelStage::kNest);
     return nest;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tenon/ir/kernel.h"
+#include "tenon/types/support.h"
 #include "tenon/types/target.h"
 
 namespace tenon {
@@ -105,5 +106,7 @@ int64_t widest_element_bytes(const Kernel& kernel, const Comp& comp, const Targe
 
 /// Why the plan does not fit; empty: it does.
 std::optional<std::string> check_plan(const Kernel& kernel, const Plan& plan, const Target& target);
+/// The same, with the field of the Target where that says no.
+Support supports(const Target& target, const Kernel& kernel, const Plan& plan);
 
 }  // namespace tenon

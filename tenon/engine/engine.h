@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tenon/ir/node.h"
+#include "tenon/types/support.h"
 #include "tenon/types/target.h"
 
 namespace tenon {
@@ -96,6 +97,10 @@ struct RealizeStats {
 /// `plans`: for some of the kernels (given_plans.h), each of which there must be.
 void realize(std::span<const Node> nodes, Device* default_target = nullptr,
              RealizeStats* stats = nullptr, const GivenPlans* plans = nullptr);
+
+/// Asked before realize(): the Reasons for which it would refuse to compute the nodes on `device`,
+/// each once, at most one for each kernel; empty: it can. Lowers the kernels, compiles none.
+std::vector<Reason> why_unsupported(std::span<const Node> nodes, const Device& device);
 
 /// The value of a node that has one will be read by many realisations and not be assigned to:
 /// kernels may keep a copy of it for each layout in which they read it faster, each as large as the

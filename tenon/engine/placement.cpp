@@ -7,6 +7,7 @@
 
 #include "tenon/base/error.h"
 #include "tenon/base/text.h"
+#include "tenon/types/support.h"
 
 namespace tenon {
 namespace {
@@ -48,11 +49,8 @@ class Groups {
 };
 
 void check_arguments(const ScheduledCall& call, const Device& device) {
-  const int most = device.target().max_arguments;
-  TENON_CHECK(most == 0 || call.buffers.size() <= static_cast<size_t>(most),
-              ErrorCode::kUnsupported, "realize: kernel '", call.kernel.name, "' needs ",
-              call.buffers.size(), " buffers; the device '", device.name(), "' binds at most ",
-              most, ". Call contiguous() on parts of the expression");
+  require(supports(device.target(), Limit::kArguments, std::ssize(call.buffers)),
+          "realize: kernel '", call.kernel.name, "', computed by '", device.name(), "', ");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tenon/ir/kernel.h"
-#include "tenon/types/target.h"
+#include "tenon/types/support.h"
 
 namespace tenon {
 
@@ -27,6 +27,7 @@ struct Finding {
   std::string_view rule;  ///< "V3"
   Severity severity = Severity::kError;
   std::string text;
+  Support support = {};  ///< where it is a field of the Target that says no
 };
 
 /// Everything found, in the order of the rules. The dtype and depth rules go first: if they fail,

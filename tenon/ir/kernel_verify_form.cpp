@@ -102,10 +102,7 @@ void verify_target(Verifying& v) {
   for (const AxisUse& use : v.kernel.lanes) {
     if (__builtin_mul_overflow(lanes, axis_extent(use.axis), &lanes)) lanes = INT64_MAX;
   }
-  if (lanes > v.target->max_lanes) {
-    v.report(Severity::kError,
-             concat("the launch: ", lanes, " lanes, the target has ", v.target->max_lanes));
-  }
+  v.expect(supports(*v.target, Limit::kLanes, lanes));
   // What is alive at once: the allocs before a statement in the bodies around it.
   int64_t most = 0;
   std::vector<int64_t> bytes_of_body(2 * (v.sites.size() + 1), 0);  // so far
@@ -125,16 +122,9 @@ void verify_target(Verifying& v) {
     }
     most = std::max(most, alive);
   }
-  if (most > v.target->max_local_bytes) {
-    v.report(Severity::kError,
-             concat("the launch: ", most, " bytes of group memory, the target has ",
-                    v.target->max_local_bytes));
-  }
-  const int arguments = v.kernel.num_parameters() + static_cast<int>(v.kernel.scalars.size());
-  if (v.target->max_arguments > 0 && arguments > v.target->max_arguments) {
-    v.report(Severity::kError, concat("the launch: ", arguments, " arguments, the target takes ",
-                                      v.target->max_arguments));
-  }
+  v.expect(supports(*v.target, Limit::kLocalBytes, most));
+  v.expect(supports(*v.target, Limit::kArguments,
+                    v.kernel.num_parameters() + std::ssize(v.kernel.scalars)));
 }
 
 // --- V8: barriers stand under lane-invariant conditions ------------------------------------------

@@ -35,6 +35,12 @@ struct Verifying {
   void report(Severity severity, std::string text) {
     findings.push_back({rule, severity, std::move(text)});
   }
+  /// About the whole launch.
+  void expect(const Support& support) {
+    if (support) return;
+    report(Severity::kError, "the launch " + support.reason().text);
+    findings.back().support = support;
+  }
   void error(size_t site, std::string_view text) {
     report(Severity::kError, concat(name(site), ": ", text));
   }

@@ -11,7 +11,7 @@
 #include "tenon/base/text.h"
 #include "tenon/ir/linear.h"
 #include "tenon/ir/linear_facts.h"
-#include "tenon/types/target.h"
+#include "tenon/types/support.h"
 
 namespace tenon::detail {
 
@@ -43,6 +43,12 @@ class LinearChecker {
     if (!holds) found(parts...);
   }
 
+  void expect(const Support& support) {
+    if (support) return;
+    found(support.reason().text);
+    if (reason == nullptr) reason = support.shared_reason();
+  }
+
   std::string place() const;
   std::string name(ValueId value) const;
   const LinearType& operand_type(const Inst& inst, size_t i) const {
@@ -50,7 +56,8 @@ class LinearChecker {
   }
 
   std::vector<std::string> findings;
-  std::vector<std::string> names;  ///< printed names by ValueId, once the structure is sound
+  std::shared_ptr<const Reason> reason;  ///< of the first one about a field of the Target
+  std::vector<std::string> names;        ///< printed names by ValueId, once the structure is sound
 };
 
 /// A rule about one instruction; it looks at the ops it is for.

@@ -464,8 +464,7 @@ void check_unit(LinearChecker& checker, const Inst& inst) {
 void check_native(LinearChecker& checker, const Inst& inst) {
   constexpr std::array kOptional{Op::kSqrt, Op::kTrunc, Op::kFma, Op::kExp2, Op::kLog2, Op::kSin};
   if (std::ranges::find(kOptional, inst.op) != kOptional.end()) {
-    checker.expect(checker.target->is_native(inst.op), op_name(inst.op),
-                   " is not native on the target");
+    checker.expect(has_native(*checker.target, inst.op, inst.type.dtype));
   }
   if (op_info(inst.op).op_class != OpClass::kUnit) return;
   if (const auto reason = why_not_unit(checker.program, inst, checker.target->units)) {
@@ -476,30 +475,23 @@ void check_native(LinearChecker& checker, const Inst& inst) {
 void check_arithmetic(LinearChecker& checker, const Inst& inst) {
   const Target& target = *checker.target;
   if (!is_elementwise(inst.op) || inst.op == Op::kWhere || inst.op == Op::kBitcast) return;
-  const auto can = [&](DType dtype) { return dtype == DType::kBool || target.can_compute(dtype); };
   const DType from = checker.operand_type(inst, 0).dtype;
-  if (inst.op == Op::kCast) {
-    checker.expect((can(from) && can(inst.type.dtype)) || target.has_cast(from, inst.type.dtype),
-                   "the target does not cast ", dtype_name(from), " to ",
-                   dtype_name(inst.type.dtype));
-    return;
-  }
-  checker.expect(can(from), "the target does not compute with ", dtype_name(from), " (",
-                 op_name(inst.op), ")");
+  const DType to = inst.type.dtype;
+  if (inst.op == Op::kCast && target.has_cast(from, to)) return;
+  if (from != DType::kBool) checker.expect(computes(target, from));
+  if (inst.op == Op::kCast && to != DType::kBool) checker.expect(computes(target, to));
 }
 
 void check_width(LinearChecker& checker, const Inst& inst) {
   const bool is_vector = inst.type.kind == TypeKind::kValue && inst.type.lanes > 1;
   if (!is_vector || inst.type.dtype == DType::kIdx) return;
   const int64_t bytes = inst.type.lanes * dtype_size_bytes(inst.type.dtype);
-  checker.expect(bytes <= checker.target->max_vector_bytes, to_text(inst.type), " takes ", bytes,
-                 " bytes, the target's vectors have ", checker.target->max_vector_bytes);
+  checker.expect(supports(*checker.target, Limit::kVectorBytes, bytes));
 }
 
 void check_index_width(LinearChecker& checker, const Inst& inst) {
-  if (!is_memory_access(inst.op) || checker.target->has_i64_index) return;
-  checker.expect(checker.operand_type(inst, 1).dtype != DType::kI64,
-                 "the index is i64, the target indexes with 32 bits");
+  if (!is_memory_access(inst.op) || checker.operand_type(inst, 1).dtype != DType::kI64) return;
+  checker.expect(supports(*checker.target, Limit::kIndex, INT64_MAX));
 }
 
 constexpr LinearRule kInstRules[] = {

@@ -203,13 +203,9 @@ void check_program(LinearChecker& checker) {
   const Target* const target = checker.target;
   if (target == nullptr || checker.is_full() || !checker.findings.empty()) return;
   checker.rule = "target limits";
-  const auto num_arguments = static_cast<int64_t>(program.signature.arguments.size());
-  checker.expect(target->max_arguments == 0 || num_arguments <= target->max_arguments,
-                 num_arguments, " arguments, the target takes ", target->max_arguments);
-  checker.expect(num_lanes(program) <= target->max_lanes, num_lanes(program),
-                 " lanes, the target has ", target->max_lanes);
-  checker.expect(program.scratch_bytes <= target->max_local_bytes, program.scratch_bytes,
-                 " bytes of group memory, the target has ", target->max_local_bytes);
+  checker.expect(supports(*target, Limit::kArguments, std::ssize(program.signature.arguments)));
+  checker.expect(supports(*target, Limit::kLanes, num_lanes(program)));
+  checker.expect(supports(*target, Limit::kLocalBytes, program.scratch_bytes));
 }
 
 // --- order and lanes
@@ -324,26 +320,39 @@ void find_divergent_barriers(LinearChecker& checker, const std::vector<bool>& va
 
 }  // namespace
 
-std::vector<std::string> verify_linear(const LinearProgram& program, const Target* target) {
-  LinearChecker checker(program, target);
+namespace {
+
+void run(LinearChecker& checker) {
+  const LinearProgram& program = checker.program;
   StructureCheck(checker).run();
-  if (!checker.findings.empty()) return checker.findings;
+  if (!checker.findings.empty()) return;
   checker.inst_id = kNoId;
   checker.names = printed_names(program);
   check_program(checker);
   checker.low_bits = known_low_bits(program);
   InstCheck(checker).run();
-  if (!checker.findings.empty()) return checker.findings;
+  if (!checker.findings.empty()) return;
   check_scratch(checker);
   checker.rule = "barrier";
   find_divergent_barriers(checker, lane_variant_values(program), 0, false);
+}
+
+}  // namespace
+
+std::vector<std::string> verify_linear(const LinearProgram& program, const Target* target) {
+  LinearChecker checker(program, target);
+  run(checker);
   return checker.findings;
 }
 
 void check_linear(const LinearProgram& program, const Target* target, ErrorCode code) {
-  const std::vector<std::string> findings = verify_linear(program, target);
-  TENON_CHECK(findings.empty(), code, "linear program: ", findings.size(), " rules broken\n  ",
-              join(findings, "\n  "));
+  LinearChecker checker(program, target);
+  run(checker);
+  if (checker.findings.empty()) return;
+  throw Error(code,
+              concat("linear program: ", checker.findings.size(), " rules broken\n  ",
+                     join(checker.findings, "\n  ")),
+              checker.reason);
 }
 
 std::vector<std::string_view> linear_rule_names() {

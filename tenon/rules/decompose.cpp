@@ -6,6 +6,7 @@
 #include "tenon/base/planted_fault.h"
 #include "tenon/base/text.h"
 #include "tenon/rules/decompose_steps.h"
+#include "tenon/rules/supports.h"
 
 namespace tenon {
 namespace {
@@ -28,14 +29,6 @@ Expr bounded_f32(Op op, const Expr& x) {
 // Narrow floats are computed in f32 and rounded once more.
 Expr bounded(Op op, const Expr& x) {
   return words::cast(bounded_f32(op, words::cast(x, DType::kF32)), x.dtype());
-}
-
-bool is_trigonometric(Op op) {
-  return op == Op::kSin || op == Op::kCos || op == Op::kTan;
-}
-
-std::string missing(Op op, DType dtype, const std::string& reason) {
-  return concat(op_name(op), " on ", dtype_long_name(dtype), ": ", reason);
 }
 
 // An op on idx stays: what becomes of it is decided when indices get a width.
@@ -67,36 +60,6 @@ double bounded_ulp(Op op) {
   return 3;
 }
 
-std::optional<std::string> why_not_decomposable(Op op, DType dtype, const Target& target) {
-  const bool is_native = target.is_native(op) && target.can_compute(dtype);
-  if (is_native || !is_float(dtype)) return std::nullopt;
-  if (op == Op::kSqrt) {
-    const DType word = unsigned_of_same_width(dtype);
-    if (target.can_compute(word)) return std::nullopt;
-    return missing(op, dtype, concat("needs a square root, or ", dtype_long_name(word)));
-  }
-  if (op == Op::kFma) {
-    if (dtype == DType::kF64) return missing(op, dtype, "the target has no fused multiply-add");
-    if (dtype != DType::kF32) return missing(op, dtype, "only float32 is decomposed");
-    if (!target.can_compute(DType::kF64)) return missing(op, dtype, "needs float64 arithmetic");
-    return std::nullopt;
-  }
-  if (!is_bounded_class(op)) return std::nullopt;
-  if (dtype == DType::kF64) {
-    return missing(op, dtype, "only float32 and narrower are decomposed. Cast to float32");
-  }
-  const bool has_f32 = target.can_compute(DType::kF32) && target.can_compute(DType::kI32);
-  if (!has_f32 || !target.can_compute(DType::kU32)) {
-    return missing(op, dtype, "needs float32, int32 and uint32 arithmetic");
-  }
-  const bool has_wide = target.can_compute(DType::kI64) && target.can_compute(DType::kU64) &&
-                        target.can_compute(DType::kF64);
-  if (is_trigonometric(op) && !has_wide) {
-    return missing(op, dtype, "reducing large angles needs int64, uint64 and float64 arithmetic");
-  }
-  return std::nullopt;
-}
-
 // What a planted fault makes of the node; null: nothing.
 Node planted_value(const Node& node) {
   const Node& x = node.src(0);
@@ -125,8 +88,7 @@ Node Decomposer::decompose(const Node& node) {
   if (op == Op::kNe) return (!words::apply(Op::kEq, x, {node.src(1)})).node;
   const DType dtype = node.src(node.srcs().size() - 1).dtype();
   if (dtype == DType::kIdx) return {};
-  const std::optional<std::string> reason = why_not_decomposable(op, dtype, *target_);
-  TENON_CHECK(!reason, ErrorCode::kUnsupported, *reason);
+  require(supports(*target_, op, dtype));
   if (is_bounded_class(op)) return target_->is_native(op) ? Node() : bounded(op, x).node;
   if (op == Op::kFma && !target_->is_native(op)) {
     return words::cast(steps::fma_to_odd(x, {node.src(1)}, {node.src(2)}), DType::kF32).node;

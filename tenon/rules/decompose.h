@@ -6,9 +6,6 @@
 
 #pragma once
 
-#include <optional>
-#include <string>
-
 #include "tenon/ir/node.h"
 #include "tenon/rules/bounds.h"
 #include "tenon/rules/rewrite.h"
@@ -21,15 +18,11 @@ namespace tenon {
 /// the hard ones, a disabled one on all 2^32.
 double bounded_ulp(Op op);
 
-/// Why an op on values of `dtype` can neither run on the Target nor be decomposed for it, in words
-/// that say what is missing; nothing if it can.
-std::optional<std::string> why_not_decomposable(Op op, DType dtype, const Target& target);
-
 /// Decomposes all expressions of a kernel for one Target; remembers what it did.
 class Decomposer {
  public:
   explicit Decomposer(const Target& target) : target_(&target) {}
-  /// Throws kUnsupported with the reason where why_not_decomposable gives one.
+  /// Throws kUnsupported with the Reason of supports(target, op, dtype).
   Node run(const Node& root);
 
  private:

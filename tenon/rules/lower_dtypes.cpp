@@ -10,6 +10,7 @@
 #include "tenon/ir/kernel.h"
 #include "tenon/rules/decompose_steps.h"
 #include "tenon/rules/embeds.h"
+#include "tenon/rules/supports.h"
 
 namespace tenon {
 namespace {
@@ -28,11 +29,7 @@ bool has_hardware_casts(DType dtype, const Target& target) {
 
 DType lowered_dtype(DType dtype, const Target& target) {
   if (dtype == DType::kIdx || target.can_compute(dtype)) return dtype;
-  const bool is_emulated =
-      is_narrow_float(dtype) && target.can_compute(DType::kF32) && target.can_compute(DType::kU32);
-  TENON_CHECK(is_emulated, ErrorCode::kUnsupported, "lower_dtypes: ", dtype_long_name(dtype),
-              " is neither computed by target '", target.arch,
-              "' nor emulated. Cast to a dtype that it has");
+  require(supports(target, dtype), "lower_dtypes: ");
   return DType::kF32;
 }
 
@@ -141,8 +138,7 @@ Node DTypeLowering::lower_op(const Node& node) {
     return round(make_expr(Op::kAdd, product, node.src(2)), narrow);
   }
   if (op == Op::kFma) {
-    TENON_CHECK(target_->can_compute(DType::kF64), ErrorCode::kUnsupported, "lower_dtypes: fma on ",
-                dtype_long_name(narrow), " needs float64 arithmetic. Use float32");
+    require(supports(*target_, op, narrow), "lower_dtypes: ");
     return round(steps::fma_to_odd({node.src(0)}, {node.src(1)}, {node.src(2)}).node, narrow);
   }
   return round(make_expr(op, node.srcs()), narrow);

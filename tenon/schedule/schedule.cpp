@@ -13,6 +13,7 @@
 #include "tenon/schedule/lower_movement.h"
 #include "tenon/schedule/split_arguments.h"
 #include "tenon/schedule/split_reductions.h"
+#include "tenon/types/support.h"
 
 namespace tenon {
 namespace {
@@ -159,11 +160,10 @@ class Scheduler {
     MovedKernel moved = lower_movement(node, is_stored, is_tmp);
     for (const Node& input : moved.inputs)
       call.buffers.push_back(number_.at(input.id()));
-    TENON_CHECK(options_.max_arguments == 0 ||
-                    call.buffers.size() <= static_cast<size_t>(options_.max_arguments),
-                ErrorCode::kUnsupported, "schedule: kernel '", moved.kernel.name, "' needs ",
-                call.buffers.size(), " buffers; the device binds at most ", options_.max_arguments,
-                ". Call contiguous() on parts of the expression");
+    Target bound;
+    bound.max_arguments = options_.max_arguments;
+    require(supports(bound, Limit::kArguments, std::ssize(call.buffers)), "schedule: kernel '",
+            moved.kernel.name, "' ");
     fold(moved.kernel);
     call.constant = written_constant(moved.kernel);
     call.kernel = std::move(moved.kernel);

@@ -250,6 +250,14 @@ std::string to_text(const Target& target) {
   return join(fields, " ");
 }
 
+std::string field_text(const Target& target, std::string_view wanted) {
+#define TENON_TARGET_FIELD(member, name, meaning, decides) \
+  if (wanted == #name) return value_text(target.member);
+#include "tenon/types/target_fields.def"
+#undef TENON_TARGET_FIELD
+  refuse("no field is called ", quoted(wanted));
+}
+
 Target parse_target(std::string_view text) {
   if (text.size() > kMaxTextBytes) refuse("the text has ", text.size(), " bytes");
   const std::vector<std::string_view> fields = split(text, ' ');

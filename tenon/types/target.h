@@ -94,6 +94,8 @@ Target parse_target(std::string_view text);
 
 /// Names of all fields, as in the text.
 std::vector<std::string_view> target_fields();
+/// The value of one of them, as in the text.
+std::string field_text(const Target& target, std::string_view name);
 
 /// The target with the fields that `text` names, "max_arguments=4,native_ops=sqrt+fma": numbers no
 /// larger, lists without some of their items. Throws kInvalidArgument for what is no field, no

@@ -166,6 +166,23 @@ TEST_F(CliRefuse, NestsOfFormsThatNoPlanMakes) {
          {"V5", "4 lanes", "1"});
 }
 
+// Each kernel that the device cannot do says why, with the field of its Target; the others are
+// shown.
+TEST_F(CliRefuse, ExplainPrintsReasons) {
+  const std::string file =
+      write("two.tg",
+            "graph g { in %x: f64[5] in %y: f32[5]\n %0 = sin f32[5] %y\n %1 = neg f64[5] %x\n"
+            " out a = %0\n out b = %1\n }");
+  const std::map<std::string, std::string> no_f64{
+      {"TENON_TARGET", "arithmetic=i1+i8+i16+i32+i64+u8+u16+u32+u64+f32"}};
+  const TenonResult result = run_tenon({"explain", file, "--only", "source,plan"}, no_f64);
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.out, HasSubstr("float64 is neither computed by target"));
+  EXPECT_THAT(result.out, HasSubstr("field: arithmetic, wanted: i64,u64,f64, available: i1,i8,"));
+  EXPECT_THAT(result.err, HasSubstr("2 of 2 steps are not for device"));
+  EXPECT_EQ(run_tenon({"explain", file}).exit_code, 0);
+}
+
 // What an input could send anywhere is looked at, not run.
 TEST_F(CliRefuse, IndicesThatNothingBounds) {
   const std::string gather =

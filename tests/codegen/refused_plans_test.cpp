@@ -99,7 +99,8 @@ TEST(RefusedPlans, PartsAndPlaces) {
       {"a vec part has step 1", [](Plan& plan) { part(plan, 0, 4).step = 2; }},
       {"parts are grid, seq", [](Plan& plan) { part(plan, 0, 3).role = Role::kNone; }},
       {"there is no lane dim 0", [](Plan& plan) { part(plan, 0, 3).role = Role::kLane; }},
-      {"groups have 2 lanes, on the target at most 1", [](Plan& plan) { plan.lanes = {2}; }},
+      {"needs 2 lanes in a group; the target has at most 1 (max_lanes)",
+       [](Plan& plan) { plan.lanes = {2}; }},
       {"more than 3 lane dims",
        [](Plan& plan) {
          plan.lanes = {1, 1, 1, 1};
@@ -159,7 +160,7 @@ TEST(RefusedPlans, AccumulatorsAndStages) {
   small.max_local_bytes = 1024;  // the stage has 4 KiB
   EXPECT_NE(check_plan(kernel, parse_plan(kTiles, kernel), small)
                 .value_or("")
-                .find("bytes of group memory, the target has 1024"),
+                .find("bytes of group memory; the target has at most 1024 (max_local_bytes)"),
             std::string::npos);
   Target no_f32 = vector_target();
   no_f32.arithmetic = {};

@@ -146,7 +146,7 @@ TEST(KernelVerify, V5TheTargetHoldsIt) {
   target.max_lanes = 4;
   expect_found(kernel, KernelStage::kNest, "V5", Severity::kError, {"104 bytes", "100"}, &target);
   target.max_local_bytes = 104;
-  expect_found(kernel, KernelStage::kNest, "V5", Severity::kError, {"2 arguments", "1"}, &target);
+  expect_found(kernel, KernelStage::kNest, "V5", Severity::kError, {"2 buffers", "1"}, &target);
   target.max_arguments = 2;
   EXPECT_TRUE(found(kernel, KernelStage::kNest, "V5", &target).empty());
 }

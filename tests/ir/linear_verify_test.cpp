@@ -348,9 +348,11 @@ std::vector<Broken> broken_for_the_target() {
       {"target op", "exp2 is not native", "%a = exp2 f32 %x"},
       {"target op", "fma is not native", "%a = fma f32 %x, %x, %x"},
       {"target op", "no matrix unit 3", "unit_setup 3"},
-      {"target dtype", "does not compute with f16", "%h = const f16 1 %a = add f16 %h, %h"},
-      {"target dtype", "does not cast f32 to f16", "%a = cast f16 %x"},
-      {"target vector", "f32x8 takes 32 bytes", "%a = splat f32x8 %x"},
+      {"target dtype", "does not compute with float16 (arithmetic)",
+       "%h = const f16 1 %a = add f16 %h, %h"},
+      {"target dtype", "does not compute with float16 (arithmetic)", "%a = cast f16 %x"},
+      {"target vector", "needs 32 bytes in a vector; the target has at most 16 (max_vector_bytes)",
+       "%a = splat f32x8 %x"},
   };
 }
 
@@ -369,10 +371,14 @@ TEST(LinearVerify, WhatTheTargetLacksIsFound) {
 
 std::vector<BrokenTarget> broken_limits() {
   return {
-      {"target limits", "4 arguments, the target takes 3", [](auto& t) { t.max_arguments = 3; }},
-      {"target limits", "8 lanes, the target has 4", [](auto& t) { t.max_lanes = 4; }},
-      {"target limits", "256 bytes of group memory", [](auto& t) { t.max_local_bytes = 255; }},
-      {"target index", "the index is i64", [](auto& t) { t.has_i64_index = false; }},
+      {"target limits", "needs 4 buffers; the target has at most 3 (max_arguments)",
+       [](auto& t) { t.max_arguments = 3; }},
+      {"target limits", "needs 8 lanes in a group; the target has at most 4 (max_lanes)",
+       [](auto& t) { t.max_lanes = 4; }},
+      {"target limits", "needs 256 bytes of group memory; the target has at most 255",
+       [](auto& t) { t.max_local_bytes = 255; }},
+      {"target index", "as an index; the target has at most 2147483647 (has_i64_index)",
+       [](auto& t) { t.has_i64_index = false; }},
   };
 }
 

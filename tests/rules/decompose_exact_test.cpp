@@ -12,6 +12,7 @@
 
 #include "tenon/ir/eval_op.h"
 #include "tenon/rules/decompose.h"
+#include "tenon/rules/supports.h"
 #include "tests/rules/expr_evaluator.h"
 #include "tests/rules/test_targets.h"
 #include "tests/support/expect_error.h"
@@ -289,7 +290,7 @@ TEST(DecomposeExact, OnlyOpsOfTheTargetRemain) {
         std::vector<Node> srcs;
         for (int i = 0; i < info.arity; ++i)
           srcs.push_back(unknown(i, info.op == Op::kWhere && i == 0 ? DType::kBool : dtype));
-        if (why_not_expr(info.op, srcs) || why_not_decomposable(info.op, dtype, target)) continue;
+        if (why_not_expr(info.op, srcs) || !supports(target, info.op, dtype)) continue;
         const Node expr = decompose_expr(make_expr(info.op, srcs), target);
         for (const Node& node : topological_order(std::span(&expr, 1))) {
           EXPECT_TRUE(has_level(node.op(), kLinearLevel)) << op_name(info.op) << op_name(node.op());
@@ -327,13 +328,13 @@ TEST(DecomposeExact, RefusesWithAReason) {
   small.arithmetic.add(DType::kF32);
   small.arithmetic.add(DType::kI32);
   small.arithmetic.add(DType::kU32);
-  EXPECT_TRUE(why_not_decomposable(Op::kSin, DType::kF32, small).has_value());
-  EXPECT_FALSE(why_not_decomposable(Op::kExp, DType::kF32, small).has_value());
-  EXPECT_TRUE(why_not_decomposable(Op::kFma, DType::kF32, small).has_value());
-  EXPECT_TRUE(why_not_decomposable(Op::kFma, DType::kF64, baseline_target()).has_value());
+  EXPECT_FALSE(supports(small, Op::kSin, DType::kF32));
+  EXPECT_TRUE(supports(small, Op::kExp, DType::kF32));
+  EXPECT_FALSE(supports(small, Op::kFma, DType::kF32));
+  EXPECT_FALSE(supports(baseline_target(), Op::kFma, DType::kF64));
   small.native_ops = {};
-  EXPECT_FALSE(why_not_decomposable(Op::kSqrt, DType::kF32, small).has_value());
-  EXPECT_TRUE(why_not_decomposable(Op::kSqrt, DType::kF64, small).has_value());
+  EXPECT_TRUE(supports(small, Op::kSqrt, DType::kF32));
+  EXPECT_FALSE(supports(small, Op::kSqrt, DType::kF64));
 }
 
 }  // namespace

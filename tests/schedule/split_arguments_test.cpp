@@ -116,7 +116,8 @@ TEST(SplitArguments, AnOperationWithMoreOperandsIsRefused) {
   const Node output =
       tensor_where(tensor_buffer(DType::kBool, Shape{5}), input(Shape{5}), input(Shape{5}));
   EXPECT_EQ(scheduled(output, 4).calls.size(), 1U);
-  EXPECT_ERROR(scheduled(output, 3), ErrorCode::kUnsupported, "needs 4 buffers", "at most 3");
+  EXPECT_ERROR(scheduled(output, 3), ErrorCode::kUnsupported, "needs 4 buffers",
+               "at most 3 (max_arguments)");
 }
 
 }  // namespace

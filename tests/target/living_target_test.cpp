@@ -313,7 +313,7 @@ TEST(LivingTarget, NoMoreArgumentsThanOneOperationHas) {
   const Node output = tensor_where(inputs.make(DType::kBool, Shape{5}), x, y);
   EXPECT_ERROR(
       schedule_graph(std::span(&output, 1), schedule_options(Device::get_default().target())),
-      ErrorCode::kUnsupported, "needs 4 buffers", "at most 3");
+      ErrorCode::kUnsupported, "needs 4 buffers", "at most 3 (max_arguments)");
 }
 
 }  // namespace
