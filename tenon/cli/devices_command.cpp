@@ -105,7 +105,8 @@ bool show_backend(const BackendDescriptor& backend) {
   }
   bool is_right = true;
   for (int index = 0; index < num_devices; ++index) {
-    const RoundTrip result = try_device(concat(backend.name, ":", index));
+    const std::string name = concat(backend.name, ":", index);
+    const RoundTrip result = try_device(name);
     print(concat("  round trip: ", result.text, "\n"));
     is_right = is_right && result.is_right;
   }

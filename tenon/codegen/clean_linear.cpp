@@ -17,10 +17,11 @@
 namespace tenon {
 namespace {
 
-// A function of its operands and fields only. A tile of zeros is not shared: to make one is cheaper
-// than to copy it, which goes through memory.
+// A function of its operands and fields only, of as many as a Key holds. A tile of zeros is not
+// shared: to make one is cheaper than to copy it, which goes through memory.
 bool is_pure(const Inst& inst) {
   if (inst.op == Op::kConst && inst.type.kind == TypeKind::kTile) return false;
+  if (inst.num_operands > 4) return false;
   const OpClass op_class = op_info(inst.op).op_class;
   return is_elementwise(inst.op) || op_class == OpClass::kVector || inst.op == Op::kConst ||
          inst.op == Op::kGridId || inst.op == Op::kLaneId || inst.op == Op::kMma;
@@ -222,7 +223,7 @@ class Cleaner {
   }
 
   void copy_inst(const Inst& inst) {
-    std::array<ValueId, 4> buffer{};
+    std::array<ValueId, kMaxScalarOperands> buffer{};
     TENON_ASSERT(inst.num_operands <= buffer.size(), "clean_linear: ", op_name(inst.op), " has ",
                  inst.num_operands, " operands");
     for (size_t i = 0; i < inst.num_operands; ++i)

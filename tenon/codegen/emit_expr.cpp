@@ -206,7 +206,7 @@ std::optional<ValueId> ExprEmitter::folded(Op op, std::span<const ValueId> args)
   if (!is_exact || !is_elementwise(op) || op == Op::kCast || op == Op::kBitcast) {
     return std::nullopt;
   }
-  std::array<ScalarBits, 3> bits{};
+  std::array<ScalarBits, kMaxScalarOperands> bits{};
   size_t num_known = 0;
   for (size_t i = 0; i < args.size(); ++i) {
     const auto known = scalar_bits(args[i]);
@@ -232,12 +232,14 @@ ValueId ExprEmitter::apply(Op op, std::span<const ValueId> args) {
   int lanes = 1;
   for (const ValueId arg : args)
     lanes = std::max(lanes, lanes_of(arg));
-  std::array<ValueId, 3> wide{};
+  std::array<ValueId, kMaxScalarOperands> wide{};
   for (size_t i = 0; i < args.size(); ++i)
     wide[i] = widen(args[i], lanes);
   if (args.size() == 1) return builder_.unary(op, wide[0]);
   if (args.size() == 2) return builder_.binary(op, wide[0], wide[1]);
-  return builder_.ternary(op, wide[0], wide[1], wide[2]);
+  if (args.size() == 3) return builder_.ternary(op, wide[0], wide[1], wide[2]);
+  return builder_.append_value({.op = op, .type = program_.type_of(wide[0])},
+                               std::span(wide).first(args.size()));
 }
 
 // --- nodes ---------------------------------------------------------------------------------------
@@ -301,7 +303,7 @@ ValueId ExprEmitter::emit_node(const Node& node) {
   if (const IndexForm* bound = bound_of(node)) return emit_first_n(node, *bound);
   TENON_ASSERT(has_level(node.op(), kLinearLevel), "emit_linear: '", op_name(node.op()),
                "' was not decomposed");
-  std::array<ValueId, 3> args{};
+  std::array<ValueId, kMaxScalarOperands> args{};
   const size_t count = node.srcs().size();
   for (size_t i = 0; i < count; ++i)
     args[i] = find(node.src(i));

@@ -55,6 +55,10 @@ class Pipeline {
       after("expand_combine", nest, KernelStage::kNest);
       nest = insert_barriers(nest);
       after("insert_barriers", nest, KernelStage::kNest);
+    for (const LoweringRule& rule : options_.rules) {
+      nest = apply_rule(nest, target_, rule);
+      after(concat("backend rule ", rule.name), nest, KernelStage::kNest);
+    }
     }
     nest = flatten_indices(nest);
     after("flatten_indices", nest, KernelStage::kNest);

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tenon/codegen/lowering_rules.h"
 #include "tenon/device/compiler.h"
 #include "tenon/device/device.h"
 #include "tenon/render/renderer.h"
@@ -28,6 +29,10 @@ struct RendererDescriptor {
   /// The Target of the ARCH field of DEV; empty: this machine's. Throws kInvalidArgument.
   std::function<Target(std::string_view arch)> make_target;
   std::function<std::unique_ptr<Compiler>(const Target&)> make_compiler;
+  /// Rules of the backend's own for that ARCH, run at the end of what codegen does with
+  /// expressions. Their names are part of cache keys: a rule that changes gets another one. Empty:
+  /// there are none.
+  std::function<std::span<const LoweringRule>(std::string_view arch)> make_rules;
   bool arch_is_device = false;  ///< ARCH names a device, whose programs this one runs
 };
 

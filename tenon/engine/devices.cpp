@@ -136,12 +136,14 @@ EngineDevice& open_spec(std::string_view text, const DeviceSpec& spec) {
   std::unique_ptr<DeviceDriver> driver =
       in_context([&] { return backend.open(spec.index, target); });
   std::unique_ptr<Compiler> compiler = in_context([&] { return renderer.make_compiler(target); });
+  const std::span<const LoweringRule> rules =
+      renderer.make_rules ? renderer.make_rules(spec.arch) : std::span<const LoweringRule>();
   const std::lock_guard lock(table().mutex);
   const auto found = table().by_name.find(name);
   if (found != table().by_name.end()) return *found->second;
-  EngineDevice& opened =
-      table().devices.emplace_back(name, static_cast<int64_t>(table().devices.size()), renderer,
-                                   std::move(target), std::move(compiler), std::move(driver));
+  EngineDevice& opened = table().devices.emplace_back(
+      name, static_cast<int64_t>(table().devices.size()), renderer, rules, std::move(target),
+      std::move(compiler), std::move(driver));
   table().by_name.emplace(name, &opened);
   return opened;
 }
@@ -159,12 +161,14 @@ std::string_view built_in_default() {
   return best->name;
 }
 
-Hash128 make_base_key(const RendererDescriptor& renderer, const Target& target,
-                      const Compiler& compiler) {
+Hash128 make_base_key(const RendererDescriptor& renderer, std::span<const LoweringRule> rules,
+                      const Target& target, const Compiler& compiler) {
   Hasher hasher;
   hasher.add("tenon program").add(tenon_version()).add(compiler_id());
   hasher.add(kLinearVersion).add(kProgramObjectVersion).add(to_text(target));
   hasher.add(renderer.name).add(compiler.fingerprint());
+  for (const LoweringRule& rule : rules)
+    hasher.add(rule.name);
   return hasher.hash();
 }
 
@@ -181,14 +185,16 @@ Device::Device(std::string name, std::string renderer_name, Target target, int64
 // --- EngineDevice --------------------------------------------------------------------------------
 
 EngineDevice::EngineDevice(std::string name, int64_t number, const RendererDescriptor& renderer,
-                           Target target, std::unique_ptr<Compiler> compiler,
-                           std::unique_ptr<DeviceDriver> driver, size_t max_programs)
+                           std::span<const LoweringRule> rules, Target target,
+                           std::unique_ptr<Compiler> compiler, std::unique_ptr<DeviceDriver> driver,
+                           size_t max_programs)
     : Device(std::move(name), renderer.name, std::move(target), number),
       renderer_(renderer),
+      rules_(rules),
       compiler_(std::move(compiler)),
       driver_(std::move(driver)),
       pool_(driver_->allocator(), this->name(), driver_->pool_options()),
-      base_key_(make_base_key(renderer, this->target(), *compiler_)),
+      base_key_(make_base_key(renderer, rules_, this->target(), *compiler_)),
       programs_(max_programs),
       queue_(driver_->make_queue()) {}
 

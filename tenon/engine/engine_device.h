@@ -20,11 +20,13 @@ namespace tenon {
 class EngineDevice final : public Device {
  public:
   /// `name` is the canonical one, `number` its place in the table of opened devices.
-  EngineDevice(std::string name, int64_t number, const RendererDescriptor& renderer, Target target,
+  EngineDevice(std::string name, int64_t number, const RendererDescriptor& renderer,
+               std::span<const LoweringRule> rules, Target target,
                std::unique_ptr<Compiler> compiler, std::unique_ptr<DeviceDriver> driver,
                size_t max_programs = kMaxLoadedPrograms);
 
   const RendererDescriptor& renderer() const { return renderer_; }
+  std::span<const LoweringRule> lowering_rules() const { return rules_; }
   const Compiler& compiler() const { return *compiler_; }
   DeviceDriver& driver() { return *driver_; }
   BufferPool& pool() { return pool_; }
@@ -43,6 +45,7 @@ class EngineDevice final : public Device {
 
  private:
   const RendererDescriptor& renderer_;
+  const std::span<const LoweringRule> rules_;
   const std::unique_ptr<Compiler> compiler_;
   const std::unique_ptr<DeviceDriver> driver_;
   BufferPool pool_;

@@ -356,6 +356,7 @@ bool has_simple_plans() {
 
 LinearProgram lower_for(const EngineDevice& device, const Kernel& kernel, CodegenOptions options) {
   options.verify = options.verify || setting_bool(Setting::kVerifyIr);
+  options.rules = device.lowering_rules();
   options.is_simple = options.is_simple || has_simple_plans();
   LinearProgram program = lower_kernel(kernel, device.target(), options);
   program.name = kernel_symbol(kernel);

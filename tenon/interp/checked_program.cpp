@@ -283,8 +283,9 @@ class Runner {
     const size_t first = size_t{lanes.begin} * code.width;
     const size_t count = size_t{lanes.end - lanes.begin} * code.width;
     uint64_t* const words = words_.data() + first;
-    const std::array<const uint64_t*, 3> src{words + code.src[0], words + code.src[1],
-                                             words + code.src[2]};
+    std::array<const uint64_t*, kMaxScalarOperands> src;
+    for (size_t i = 0; i < code.row_op.num_args; ++i)
+      src[i] = words + code.src[i];
     code.row(code.row_op, words + code.dst, src.data(), count);
     run_.lane_operations += uint64_t{lanes.count} * code.width;
   }

@@ -39,7 +39,7 @@ struct Code {
   ElementMoves elements{};  ///< memory accesses
   uint32_t memory = kNone;  ///< number in Decoded::memories
   uint32_t dst = 0;
-  std::array<uint32_t, 4> src{};
+  std::array<uint32_t, kMaxScalarOperands> src{};
   uint32_t gate = kNone;
   uint32_t alt = kNone;
   uint64_t align_mask = 0;  ///< bits of an address that must be 0

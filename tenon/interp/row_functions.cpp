@@ -133,6 +133,15 @@ void row(const RowOp& op, uint64_t* dst, const uint64_t* const* src, size_t coun
   eval_row(op, dst, src, count);
 }
 
+void mulacc4_row(const RowOp&, uint64_t* dst, const uint64_t* const* src, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    double sum = get<float>(src[8][i]);
+    for (size_t k = 0; k < 8; k += 2)
+      sum = std::fma(double{get<float>(src[k][i])}, double{get<float>(src[k + 1][i])}, sum);
+    dst[i] = put(static_cast<float>(sum));
+  }
+}
+
 void select_row(const RowOp&, uint64_t* dst, const uint64_t* const* src, size_t count) {
   for (size_t i = 0; i < count; ++i)
     dst[i] = src[0][i] != 0 ? src[1][i] : src[2][i];
@@ -177,7 +186,7 @@ RowFunction find_cast(const RowOp& op) {
 }  // namespace
 
 void eval_row(const RowOp& op, uint64_t* dst, const uint64_t* const* src, size_t count) {
-  std::array<ScalarBits, 3> args{};
+  std::array<ScalarBits, kMaxScalarOperands> args{};
   for (size_t i = 0; i < count; ++i) {
     for (size_t k = 0; k < op.num_args; ++k)
       args[k] = src[k][i];
@@ -195,6 +204,7 @@ void eval_row(const RowOp& op, uint64_t* dst, const uint64_t* const* src, size_t
 
 RowFunction find_row_function(const RowOp& op) {
   if (op.op == Op::kWhere) return select_row;
+  if (op.op == Op::kMulAcc4) return op.dtype == DType::kF32 ? mulacc4_row : eval_row;
   const bool has_host_types = has_host_type(op.dtype) && has_host_type(op.result);
   if (!has_host_types || op.op == Op::kBitcast) return eval_row;
   // NaN keeps its bits in a cast to the same dtype.

@@ -155,6 +155,14 @@ ScalarBits fma(const Facts& t, Args x) {
   return detail::soft_fma(x[0], x[1], x[2], t.format);
 }
 
+// One rounding to f64 for each product that is added, one to the dtype at the end.
+ScalarBits mul_acc4(const Facts& t, Args x) {
+  double sum = float_to_double(x[8], t.dtype);
+  for (size_t i = 0; i < 8; i += 2)
+    sum = std::fma(float_to_double(x[i], t.dtype), float_to_double(x[i + 1], t.dtype), sum);
+  return double_to_float(sum, t.dtype);
+}
+
 // Of two values that are not NaN; -0 and +0 are equal here.
 bool is_less(const Facts& t, ScalarBits a, ScalarBits b) {
   if (t.is_float) {
@@ -327,6 +335,7 @@ constexpr Row kRows[] = {
     {Op::kFloorMod, 2, kInts | kIndices, floor_mod},
     {Op::kMulAcc, 3, kFloats, mul_acc},
     {Op::kFma, 3, kFloats, fma},
+    {Op::kMulAcc4, 9, kFloats, mul_acc4},
     {Op::kMin, 2, kAll, min},
     {Op::kMax, 2, kAll, max},
     {Op::kNeg, 1, kNumbers, neg},
@@ -376,7 +385,7 @@ constexpr bool is_table_complete() {
   size_t num_rows = 0;
   const auto check = [&](Op op, int arity, OpClass op_class) {
     const bool is_scalar_function = op_class == OpClass::kUnary || op_class == OpClass::kBinary ||
-                                    op_class == OpClass::kTernary;
+                                    op_class == OpClass::kTernary || op_class == OpClass::kNary;
     if (!is_scalar_function || op == Op::kCast || op == Op::kBitcast) return;
     ++num_rows;
     const Row& row = kTable[static_cast<size_t>(op)];
@@ -405,7 +414,7 @@ ScalarBits eval_op(Op op, DType dtype, std::span<const ScalarBits> args) {
   const Facts& facts = facts_of(dtype);
   TENON_ASSERT((row.kinds & kind_bit(facts.kind)) != 0, "eval_op: ", op_name(op),
                " is not defined for ", dtype_name(dtype));
-  std::array<ScalarBits, 3> canonical{};
+  std::array<ScalarBits, kMaxScalarOperands> canonical{};
   for (size_t i = 0; i < args.size(); ++i)
     canonical[i] = facts.canonical(args[i]);
   if (op == Op::kWhere) canonical[0] = canonical_bits(DType::kBool, args[0]);

@@ -243,8 +243,10 @@ void EvalProgram::step(EvalState& state, const EvalInstr& instr) const {
         eval_idx(state, instr.op, static_cast<int64_t>(slots[instr.srcs[0]]),
                  static_cast<int64_t>(slots[instr.srcs[1]])));
   } else {
-    const ScalarBits args[3] = {slots[instr.srcs[0]], slots[instr.srcs[1]], slots[instr.srcs[2]]};
-    slots[instr.dst] = eval_op(instr.op, instr.dtype, std::span(args, instr.num_srcs));
+    std::array<ScalarBits, kMaxScalarOperands> args;
+    for (size_t i = 0; i < instr.num_srcs; ++i)
+      args[i] = slots[instr.srcs[i]];
+    slots[instr.dst] = eval_op(instr.op, instr.dtype, std::span(args).first(instr.num_srcs));
   }
 }
 

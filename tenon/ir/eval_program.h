@@ -49,7 +49,7 @@ struct EvalInstr {
   uint8_t num_srcs = 0;
   bool is_idx = false;
   uint32_t dst = 0;
-  uint32_t srcs[3] = {};  ///< of a load: first index slot in load_slots, gate, alt
+  uint32_t srcs[kMaxScalarOperands] = {};  ///< of a load: first index slot in load_slots, gate, alt
   int buffer = 0;
   bool gated = false;
 };

@@ -462,10 +462,7 @@ void check_unit(LinearChecker& checker, const Inst& inst) {
 // --------------------------------------------------------------------------------
 
 void check_native(LinearChecker& checker, const Inst& inst) {
-  constexpr std::array kOptional{Op::kSqrt, Op::kTrunc, Op::kFma, Op::kExp2, Op::kLog2, Op::kSin};
-  if (std::ranges::find(kOptional, inst.op) != kOptional.end()) {
-    checker.expect(has_native(*checker.target, inst.op, inst.type.dtype));
-  }
+  if (is_optional(inst.op)) checker.expect(has_native(*checker.target, inst.op, inst.type.dtype));
   if (op_info(inst.op).op_class != OpClass::kUnit) return;
   if (const auto reason = why_not_unit(checker.program, inst, checker.target->units)) {
     checker.found(*reason);

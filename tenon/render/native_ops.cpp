@@ -35,9 +35,7 @@ std::optional<std::string> why_not_native(const LinearProgram& program, const In
     return concat(op_name(inst.op), " of ", dtype_name(dtype),
                   ", which the Target does not compute with. Run lower_dtypes before.");
   }
-  const bool is_optional = inst.op == Op::kSqrt || inst.op == Op::kTrunc || inst.op == Op::kFma ||
-                           is_bounded_class(inst.op);
-  if (is_optional && !target.is_native(inst.op)) {
+  if (is_optional(inst.op) && !target.is_native(inst.op)) {
     return concat(op_name(inst.op), " of ", dtype_name(dtype),
                   " is not native in the Target. Decompose it before.");
   }

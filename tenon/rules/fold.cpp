@@ -67,7 +67,7 @@ Node fold_constants(const Node& node, BoundsMemo&) {
       is_op(node, Op::kMulAcc) || !is_value(node)) {
     return {};
   }
-  std::array<ScalarBits, 3> args{};
+  std::array<ScalarBits, kMaxScalarOperands> args{};
   for (size_t i = 0; i < node.srcs().size(); ++i) {
     if (!is_const(node.src(i))) return {};
     args[i] = const_bits(node.src(i));

@@ -84,6 +84,7 @@ Support supports(const Target& target, Op op, DType dtype) {
   if (Support values = supports(target, dtype); !values || !is_float(dtype)) return values;
   if (target.is_native(op) && target.can_compute(dtype)) return {};
   if (op == Op::kFma) return supports_fma(target, dtype);
+  if (op == Op::kMulAcc4) return has_native(target, op, dtype);
   const DType lowered = target.can_compute(dtype) ? dtype : DType::kF32;
   if (op == Op::kSqrt && !(lowered != dtype && target.is_native(op))) {
     return with_arithmetic(target, op, lowered, "needs a square root, or ",

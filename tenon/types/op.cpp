@@ -37,7 +37,7 @@ constexpr int count_linear_ops() {
     count += (row.levels & L) != 0 ? 1 : 0;
   return count;
 }
-static_assert(count_linear_ops() == 49, "docs/ir.md specifies 49 linear ops");
+static_assert(count_linear_ops() == 50, "docs/ir.md specifies 50 linear ops");
 
 }  // namespace
 
@@ -50,7 +50,12 @@ const OpInfo& op_info(Op op) {
 bool is_elementwise(Op op) {
   const OpClass op_class = op_info(op).op_class;
   return op_class == OpClass::kUnary || op_class == OpClass::kBinary ||
-         op_class == OpClass::kTernary;
+         op_class == OpClass::kTernary || op_class == OpClass::kNary;
+}
+
+bool is_optional(Op op) {
+  return op == Op::kSqrt || op == Op::kTrunc || op == Op::kFma || op == Op::kMulAcc4 ||
+         op == Op::kExp2 || op == Op::kLog2 || op == Op::kSin;
 }
 
 bool is_movement(Op op) {

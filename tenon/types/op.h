@@ -4,6 +4,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -25,6 +26,7 @@ enum class OpClass : uint8_t {
   kUnary,
   kBinary,
   kTernary,
+  kNary,  ///< elementwise, of more operands
   kMemory,
   kControl,
   kVector,
@@ -63,8 +65,12 @@ inline std::string_view op_name(Op op) {
 inline bool has_level(Op op, OpLevel level) {
   return (op_info(op).levels & level) != 0;
 }
-/// Unary, binary or ternary: a function of scalars, applied to each element.
+/// Unary to n-ary: a function of scalars, applied to each element.
 bool is_elementwise(Op op);
+/// Operands of an elementwise op at most.
+inline constexpr size_t kMaxScalarOperands = 9;
+/// On the linear level only where the Target lists it as native.
+bool is_optional(Op op);
 bool is_movement(Op op);
 /// exp2, log2, sin and what is built on them: results are bounded, not bit-equal between devices.
 bool is_bounded_class(Op op);

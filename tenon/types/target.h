@@ -54,7 +54,7 @@ struct Target {
   DTypeSet arithmetic;  ///< dtypes that programs may compute with (others: lower_dtypes)
   std::vector<NativeCast>
       extra_casts;             ///< casts from or to dtypes outside `arithmetic`, in hardware
-  std::vector<Op> native_ops;  ///< of sqrt, trunc, fma, exp2, log2, sin: done by the device
+  std::vector<Op> native_ops;  ///< those that is_optional(op), done by the device
   bool fuses_mulacc = false;   ///< mulacc is one rounding (else two)
 
   std::vector<MatrixUnit> units;  ///< the linear level names them by position

@@ -105,7 +105,7 @@ TEST(OracleRadius, FlushedDenormalsStayInsideASumOfBf16Products) {
     const Node sum =
         tensor_reduce(Op::kAdd, tensor_binary(Op::kMul, wide(x), wide(y)), List{0}, DType::kF32);
     const std::vector<std::vector<std::byte>> bytes{bytes_of(a), bytes_of(b)};
-    std::vector<MatrixUnit> units;
+    Target target;
     if (has_unit) {
       units.push_back(parse_matrix_unit("bf16*bf16>f32:1x16x2/2:vectors:odd_first:flush:ready"));
     }

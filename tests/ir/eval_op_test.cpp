@@ -271,7 +271,7 @@ TEST(EvalOp, IsTotalGivesCanonicalBitsAndIgnoresBitsAboveTheWidth) {
       const DType result_dtype = gives_bool ? DType::kBool : dtype;
       for (const uint64_t a : patterns) {
         for (const uint64_t b : patterns) {
-          const std::array<uint64_t, 3> args = {a, b, a ^ b};
+          std::array<uint64_t, kMaxScalarOperands> args = {a, b, a ^ b, b, a, a ^ b, a, b, b};
           std::vector<uint64_t> canonical;
           for (int i = 0; i < info.arity; ++i) {
             const bool is_condition = info.rule == DTypeRule::kWhere && i == 0;

@@ -198,7 +198,8 @@ TEST(LinearVerify, ElementwiseOpsTakeWhatEvalOpTakes) {
     const bool is_cast = info.op == Op::kCast || info.op == Op::kBitcast;
     if (!is_elementwise(info.op) || !has_level(info.op, kLinearLevel) || is_cast) continue;
     for (const DType dtype : storage_dtypes()) {
-      const std::array<ScalarBits, 3> args{1, 1, 1};
+      std::array<ScalarBits, kMaxScalarOperands> args;
+      args.fill(1);
       bool is_taken = true;
       try {
         eval_op(info.op, dtype, std::span(args).first(static_cast<size_t>(info.arity)));
@@ -212,6 +213,8 @@ TEST(LinearVerify, ElementwiseOpsTakeWhatEvalOpTakes) {
       if (info.arity == 1) build.unary(info.op, a);
       if (info.arity == 2) build.binary(info.op, a, a);
       if (info.arity == 3) build.ternary(info.op, info.op == Op::kWhere ? on : a, a, a);
+      const std::vector<ValueId> many(static_cast<size_t>(info.arity), a);
+      if (info.arity > 3) build.append_value({.op = info.op, .type = value_type(dtype)}, many);
       EXPECT_EQ(verify_linear(program).empty(), is_taken) << info.name << dtype_name(dtype);
       num_taken += is_taken ? 1 : 0;
     }

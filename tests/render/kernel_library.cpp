@@ -250,8 +250,7 @@ std::vector<Op> linear_ops_of(DType dtype, const Target& target) {
     const Op op = info.op;
     if (!is_elementwise(op) || !has_level(op, kLinearLevel) || is_bounded_class(op)) continue;
     if (op == Op::kCast || op == Op::kBitcast || !takes(op, dtype)) continue;
-    const bool is_optional = op == Op::kSqrt || op == Op::kTrunc || op == Op::kFma;
-    if (!is_optional || target.is_native(op)) ops.push_back(op);
+    if (!is_optional(op) || target.is_native(op)) ops.push_back(op);
   }
   return ops;
 }

@@ -36,7 +36,7 @@ ScalarBits bits_of(T value) {
   }
 }
 
-using Sources = std::array<const ScalarBits*, 3>;
+using Sources = std::array<const ScalarBits*, kMaxScalarOperands>;
 
 template <class Function>
 bool each(size_t count, ScalarBits* out, Function function) {
@@ -201,7 +201,8 @@ void ExprEvaluator::run_step(const Step& step, std::vector<std::vector<ScalarBit
     return;
   }
   Sources sources{};
-  TENON_ASSERT(step.srcs.size() >= 1 && step.srcs.size() <= 3, "not a value: ", op_name(node.op()));
+  TENON_ASSERT(step.srcs.size() >= 1 && step.srcs.size() <= kMaxScalarOperands,
+               "not a value: ", op_name(node.op()));
   for (size_t i = 0; i < step.srcs.size(); ++i)
     sources[i] = slots[step.srcs[i]].data();
   if (!only_table_) {
@@ -212,7 +213,7 @@ void ExprEvaluator::run_step(const Step& step, std::vector<std::vector<ScalarBit
     }
     if (run_plain(node, fuses_mulacc_, sources, count, out)) return;
   }
-  std::array<ScalarBits, 3> args{};
+  std::array<ScalarBits, kMaxScalarOperands> args{};
   for (size_t i = 0; i < count; ++i) {
     for (size_t j = 0; j < step.srcs.size(); ++j)
       args[j] = sources[j][i];

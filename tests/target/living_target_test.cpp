@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <tuple>
 
 #include "tenon/base/settings.h"
 #include "tenon/base/text.h"
@@ -272,19 +273,50 @@ TEST(LivingTarget, Tiles) {
   EXPECT_TRUE(plan_of("tile_chains=1") != plan_of(""));
 }
 
-// What groups of many lanes and their memory decide, on the device that has both.
+/// The linear programs of the graph for the default device, without names.
+std::string linear_text(Node (*graph)(Inputs&)) {
+  Inputs inputs(nullptr);
+  const Node output = graph(inputs);
+  const Target& target = Device::get_default().target();
+  std::string text;
+  for (const ScheduledCall& call :
+       schedule_graph(std::span(&output, 1), schedule_options(target)).calls) {
+    LinearProgram program = lower_kernel(call.kernel, target, {});
+    program.name = "program";
+    append(text, to_text(program));
+  }
+  return text;
+}
+
+void check_values(Node (*graph)(Inputs&), const std::string& title) {
+  GraphBatch batch;
+  Inputs inputs(&batch);
+  batch.add("graph", graph(inputs));
+  batch.check(title);
+}
+
+Node long_rows(Inputs& in) {
+  const std::vector<int64_t> axes{1};
+  return tensor_reduce(Op::kAdd, in.make(DType::kF32, Shape{5, 5003}), axes, DType::kF32);
+}
+
+// What groups of many lanes and their memory decide, on the devices that have both.
 TEST(LivingTarget, LanesAndTheirMemory) {
-  const ScopedSetting device(Setting::kDevice, "INTERP");
-  const auto linear_text = [](Node (*graph)(Inputs&)) {
-    Inputs inputs(nullptr);
-    const Node output = graph(inputs);
-    const Target& target = Device::get_default().target();
-    std::string text;
-    for (const ScheduledCall& call :
-         schedule_graph(std::span(&output, 1), schedule_options(target)).calls) {
-      LinearProgram program = lower_kernel(call.kernel, target, {});
-      program.name = "program";
-      append(text, to_text(program));
+  for (const auto& [name, some, graphs] :
+       {std::tuple("INTERP", "max_lanes=16", std::vector{relu, matmul, row_sums}),
+        std::tuple("INTERP::WIDE", "max_lanes=64", std::vector{long_rows})}) {
+    const ScopedSetting device(Setting::kDevice, name);
+    for (Node (*graph)(Inputs&) : graphs) {
+      std::vector<std::string> texts{linear_text(graph)};
+      for (const char* shrink : {some, "max_lanes=1"}) {
+        const ScopedSetting setting(Setting::kTarget, shrink);
+        texts.push_back(linear_text(graph));
+        check_values(graph, shrink);
+      }
+      EXPECT_TRUE(texts[0] != texts[1]);
+      EXPECT_TRUE(texts[1] != texts[2]);
+      EXPECT_NE(texts[0].find("lane_id"), std::string::npos);
+      EXPECT_EQ(texts[2].find("lane_id"), std::string::npos);
     }
     return text;
   };
@@ -293,15 +325,12 @@ TEST(LivingTarget, LanesAndTheirMemory) {
     for (const char* shrink : {"max_lanes=16", "max_lanes=1"}) {
       const ScopedSetting setting(Setting::kTarget, shrink);
       texts.push_back(linear_text(graph));
-      GraphBatch batch;
-      Inputs inputs(&batch);
-      batch.add("graph", graph(inputs));
-      batch.check(shrink);
+      check_values(graph, shrink);
     }
     EXPECT_TRUE(texts[0] != texts[1]);
     EXPECT_TRUE(texts[1] != texts[2]);
-    EXPECT_NE(texts[0].find("lane_id"), std::string::npos);
-    EXPECT_EQ(texts[2].find("lane_id"), std::string::npos);
+    EXPECT_NE(texts[0].find("grid_id"), std::string::npos);
+    EXPECT_NE(texts[2].find("grid(1"), std::string::npos);
   }
 }
 

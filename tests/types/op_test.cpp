@@ -34,13 +34,13 @@ TEST(Op, RowsAreInOrderAndFoundByNumberAndName) {
 
 TEST(Op, LinearLevelHasTheSpecifiedOps) {
   const std::set<std::string> specified = {
-      "func",       "for",     "if",      "yield",   "barrier", "const",      "param",
-      "grid_id",    "lane_id", "alloc",   "load",    "store",   "prefetch",   "atomic",
-      "splat",      "ramp",    "extract", "shuffle", "first_n", "unit_setup", "tile_load",
-      "tile_store", "mma",     "add",     "sub",     "mul",     "div",        "mod",
-      "mulacc",     "fma",     "min",     "max",     "and",     "or",         "xor",
-      "not",        "shl",     "shr",     "lt",      "le",      "eq",         "where",
-      "cast",       "bitcast", "sqrt",    "trunc",   "exp2",    "log2",       "sin"};
+      "func",    "for",     "if",      "yield",      "barrier",   "const",      "param", "grid_id",
+      "lane_id", "alloc",   "load",    "store",      "prefetch",  "atomic",     "splat", "ramp",
+      "extract", "shuffle", "first_n", "unit_setup", "tile_load", "tile_store", "mma",   "add",
+      "sub",     "mul",     "div",     "mod",        "mulacc",    "mulacc4",    "fma",   "min",
+      "max",     "and",     "or",      "xor",        "not",       "shl",        "shr",   "lt",
+      "le",      "eq",      "where",   "cast",       "bitcast",   "sqrt",       "trunc", "exp2",
+      "log2",    "sin"};
   std::set<std::string> listed;
   for (const OpInfo& row : all_ops()) {
     if (has_level(row.op, kLinearLevel)) listed.emplace(row.name);
@@ -50,14 +50,16 @@ TEST(Op, LinearLevelHasTheSpecifiedOps) {
 
 TEST(Op, ClassesAgreeWithArityAndPredicates) {
   for (const OpInfo& row : all_ops()) {
-    const bool is_scalar_function = row.op_class == OpClass::kUnary ||
-                                    row.op_class == OpClass::kBinary ||
-                                    row.op_class == OpClass::kTernary;
+    const bool is_scalar_function =
+        row.op_class == OpClass::kUnary || row.op_class == OpClass::kBinary ||
+        row.op_class == OpClass::kTernary || row.op_class == OpClass::kNary;
     EXPECT_EQ(is_elementwise(row.op), is_scalar_function) << row.name;
     const auto implies = [](bool condition, bool conclusion) { return !condition || conclusion; };
     EXPECT_TRUE(implies(row.op_class == OpClass::kUnary, row.arity == 1)) << row.name;
     EXPECT_TRUE(implies(row.op_class == OpClass::kBinary, row.arity == 2)) << row.name;
     EXPECT_TRUE(implies(row.op_class == OpClass::kTernary, row.arity == 3)) << row.name;
+    EXPECT_TRUE(implies(row.op_class == OpClass::kNary, row.arity > 3)) << row.name;
+    EXPECT_TRUE(implies(is_elementwise(row.op), row.arity <= static_cast<int>(kMaxScalarOperands)));
     EXPECT_TRUE(implies(is_combining(row.op), is_commutative(row.op))) << row.name;
     EXPECT_TRUE(implies(is_commutative(row.op), row.arity == 2)) << row.name;
     EXPECT_TRUE(implies(is_bounded_class(row.op), row.rule == DTypeRule::kSameFloat)) << row.name;

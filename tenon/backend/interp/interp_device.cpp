@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tenon/backend/interp/arena.h"
+#include "tenon/backend/interp/mulacc4_rule.h"
 #include "tenon/base/error.h"
 #include "tenon/base/text.h"
 #include "tenon/engine/backend.h"
@@ -198,6 +199,16 @@ Target own_target() {
   return target;
 }
 
+/// ARCH of a larger one: groups of many lanes, and four products added at once.
+constexpr std::string_view kWide = "WIDE";
+
+Target wide_target() {
+  Target target = own_target();
+  target.native_ops.push_back(Op::kMulAcc4);
+  target.max_lanes = 1024;
+  return target;
+}
+
 /// The named renderer, or the one that the device takes by default.
 const RendererDescriptor& renderer_of(const BackendDescriptor& backend, const std::string& wanted) {
   std::vector<std::string> names;
@@ -212,17 +223,31 @@ const RendererDescriptor& renderer_of(const BackendDescriptor& backend, const st
   return backend.renderers.front();  // what it lacks here is not needed for a Target
 }
 
-/// The Target of the ARCH field: empty, INTERP's own; else a device's name as in DEV, with renderer
-/// and ARCH if wanted ("CPU", "CPU:LLVM:x86_64,avx2"). Throws kInvalidArgument for unknown names.
-Target target_of_device(std::string_view device) {
-  if (device.empty()) return own_target();
+/// The renderer and ARCH of a device's name as in DEV ("CPU", "CPU:LLVM:x86_64,avx2"). Throws
+/// kInvalidArgument for unknown names.
+std::pair<const RendererDescriptor*, std::string> borrowed(std::string_view device) {
   DeviceNames names;
   for (const BackendDescriptor* backend : all_backends()) {
     const bool has_own = !backend->renderers.empty() && !backend->renderers.front().arch_is_device;
     if (has_own) names.devices.push_back(backend->name);
   }
   const DeviceSpec spec = parse_device_spec(device, names);
-  return renderer_of(*find_backend(spec.device), spec.renderer).make_target(spec.arch);
+  return {&renderer_of(*find_backend(spec.device), spec.renderer), spec.arch};
+}
+
+/// What the ARCH field names: nothing or WIDE, INTERP's own; else a device.
+Target target_of(std::string_view arch) {
+  if (arch.empty()) return own_target();
+  if (equal_ignoring_case(arch, kWide)) return wide_target();
+  const auto [renderer, own_arch] = borrowed(arch);
+  return renderer->make_target(own_arch);
+}
+
+std::span<const LoweringRule> rules_of(std::string_view arch) {
+  if (arch.empty()) return {};
+  if (equal_ignoring_case(arch, kWide)) return {&kMulAcc4Rule, 1};
+  const auto [renderer, own_arch] = borrowed(arch);
+  return renderer->make_rules ? renderer->make_rules(own_arch) : std::span<const LoweringRule>();
 }
 
 }  // namespace
@@ -241,10 +266,11 @@ void register_interp_backend() {
       {.name = "TIR",
        .renderer = &renderer,
        .why_absent = is_present,
-       .make_target = interp::target_of_device,
+       .make_target = interp::target_of,
        .make_compiler = [](const Target& target) -> std::unique_ptr<Compiler> {
          return std::make_unique<interp::TirCompiler>(target);
        },
+       .make_rules = interp::rules_of,
        .arch_is_device = true});
   backend.why_absent = is_present;
   backend.num_devices = [] { return 1; };
