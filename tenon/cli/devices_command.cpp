@@ -81,6 +81,14 @@ RoundTrip try_device(const std::string& name) {
   }
 }
 
+/// What no value of the device is held to; empty if it keeps all laws.
+std::string deviations_text(const Target& target) {
+  std::vector<std::string> names;
+  for (const Deviation& deviation : deviations_of(target))
+    names.push_back(to_text(deviation));
+  return names.empty() ? "" : concat("  deviates: ", join(names, ", "), " (docs/ir.md)\n");
+}
+
 /// Prints one backend; false if it is there and does not work.
 bool show_backend(const BackendDescriptor& backend) {
   if (const std::optional<std::string> reason = backend.why_absent()) {
@@ -108,6 +116,7 @@ bool show_backend(const BackendDescriptor& backend) {
     const std::string name = concat(backend.name, ":", index);
     const RoundTrip result = try_device(name);
     print(concat("  round trip: ", result.text, "\n"));
+    if (result.is_right) print(deviations_text(Device::get(name).target()));
     is_right = is_right && result.is_right;
   }
   return is_right;

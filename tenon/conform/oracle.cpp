@@ -84,6 +84,7 @@ OracleNode evaluate_node(const Node& node, std::span<const OracleNode* const> sr
                 format_shape(node.shape()), " has more than 2^28 elements");
     count *= static_cast<size_t>(dim);
   }
+  const detail::OracleDeviations deviations(inputs.deviations);
   OracleNode out;
   out.value.dtype = node.dtype();
   out.value.shape.assign(node.shape().begin(), node.shape().end());
@@ -105,16 +106,14 @@ OracleNode evaluate_node(const Node& node, std::span<const OracleNode* const> sr
     out.is_unit_product = srcs[0]->is_unit_product;
     out.most_flushed = srcs[0]->most_flushed;
   } else if (op == Op::kReduce) {
-    detail::evaluate_reduce(node, *srcs[0], out);
+    detail::evaluate_reduce(node, *srcs[0], deviations, out);
   } else if (op == Op::kContiguous || op == Op::kCopy || op == Op::kAssign) {
     out = *srcs.back();  // stored, so products are rounded for good
     out.has_rounded_products = out.is_widened = out.is_unit_product = false;
   } else {
     TENON_ASSERT(is_elementwise(op), "oracle: no value for ", op_name(op));
-    detail::evaluate_elementwise(node, srcs, out);
-    if (std::ranges::any_of(inputs.units, &MatrixUnit::flushes_denormals)) {
-      note_flushes(node, srcs, out);
-    }
+    detail::evaluate_elementwise(node, srcs, deviations, out);
+    if (deviations.flushes_units) note_flushes(node, srcs, out);
   }
   return out;
 }
@@ -229,11 +228,11 @@ class Evaluation {
 
 OracleInputs bind_inputs(std::span<const Node> buffers,
                          std::span<const std::vector<std::byte>> data,
-                         std::vector<MatrixUnit> units) {
+                         std::vector<Deviation> deviations) {
   TENON_ASSERT(buffers.size() == data.size(), "oracle: ", buffers.size(), " buffers, data for ",
                data.size());
   OracleInputs inputs;
-  inputs.units = std::move(units);
+  inputs.deviations = std::move(deviations);
   inputs.buffer = [buffers, data](const Node& node) -> std::span<const std::byte> {
     const auto found = std::ranges::find(buffers, node);
     TENON_CHECK(found != buffers.end(), kInvalid, "oracle: no data for a buffer of shape ",

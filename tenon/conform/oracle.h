@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "tenon/ir/node.h"
-#include "tenon/types/matrix_unit.h"
+#include "tenon/types/target.h"
 
 namespace tenon {
 
@@ -37,14 +37,14 @@ struct OracleInputs {
   std::function<std::span<const std::byte>(const Node& buffer)> buffer;
   /// Value of a variable node; may be empty if the graph has none.
   std::function<int64_t(const Node& variable)> variable;
-  /// Of the device that is judged: denormals that they flush are left open.
-  std::vector<MatrixUnit> units = {};
+  /// Of the device that is judged (deviations_of): what they change is left open.
+  std::vector<Deviation> deviations = {};
 };
 
 /// Buffer `buffers[i]` has the bytes `data[i]`; borrows both.
 OracleInputs bind_inputs(std::span<const Node> buffers,
                          std::span<const std::vector<std::byte>> data,
-                         std::vector<MatrixUnit> units = {});
+                         std::vector<Deviation> deviations = {});
 
 /// Evaluates `outputs` in one pass over the graph; values that no one needs any more are dropped.
 /// A buffer has its value from before all assigns. Throws kInvalidArgument if an input has a wrong

@@ -116,8 +116,10 @@ RealInterval bounded_ends(Op op, double value, RealInterval x) {
   return {f(x.lo), f(x.hi)};
 }
 
-void evaluate_bounded(const Node& node, const OracleValue& x, OracleValue& out) {
+void evaluate_bounded(const Node& node, const OracleValue& x, const OracleDeviations& deviations,
+                      OracleValue& out) {
   const Op op = node.op();
+  const double ulps = deviations.ulp_of(op, ulp_bound(op));
   const DType dtype = out.dtype;
   const bool is_positive = op == Op::kExp || op == Op::kExp2 || op == Op::kSigmoid;
   out.radius.assign(out.bits.size(), 0);
@@ -129,11 +131,12 @@ void evaluate_bounded(const Node& node, const OracleValue& x, OracleValue& out) 
     out.bits[i] = oracle_bits(dtype, value);
     if (radius == 0 && is_special(op, operand)) continue;
     RealInterval ends{static_cast<double>(exact), static_cast<double>(exact)};
-    if (radius > 0) ends = bounded_ends(op, operand, interval_of(operand, radius));
-    if (std::isfinite(ends.lo)) ends.lo -= ulp_bound(op) * oracle_ulp(dtype, ends.lo);
-    if (std::isfinite(ends.hi)) ends.hi += ulp_bound(op) * oracle_ulp(dtype, ends.hi);
+    const RealInterval taken = deviations.widened(dtype, interval_of(operand, radius), false);
+    if (taken.lo != taken.hi) ends = bounded_ends(op, operand, taken);
+    if (std::isfinite(ends.lo)) ends.lo -= ulps * oracle_ulp(dtype, ends.lo);
+    if (std::isfinite(ends.hi)) ends.hi += ulps * oracle_ulp(dtype, ends.hi);
     if (is_positive) ends.lo = std::max(ends.lo, 0.0);
-    set_radius(out, i, value, ends);
+    set_radius(out, i, value, deviations.widened(dtype, ends, true));
   }
 }
 
@@ -141,7 +144,10 @@ struct FloatOperands {
   std::array<std::vector<double>, 2> values;
   std::array<const OracleValue*, 2> sources{};
 
-  explicit FloatOperands(std::span<const OracleNode* const> srcs) {
+  const OracleDeviations& deviations;
+
+  FloatOperands(std::span<const OracleNode* const> srcs, const OracleDeviations& declared)
+      : deviations(declared) {
     for (size_t s = 0; s < 2; ++s) {
       const OracleValue& x = srcs[std::min(s, srcs.size() - 1)]->value;
       sources[s] = &x;
@@ -151,10 +157,13 @@ struct FloatOperands {
     }
   }
   bool has_radius(size_t i) const {
-    return sources[0]->radius_at(i) > 0 || sources[1]->radius_at(i) > 0;
+    if (sources[0]->radius_at(i) > 0 || sources[1]->radius_at(i) > 0) return true;
+    if (!deviations.flushes) return false;
+    return interval(0, i).lo != interval(0, i).hi || interval(1, i).lo != interval(1, i).hi;
   }
   RealInterval interval(size_t s, size_t i) const {
-    return interval_of(values[s][i], sources[s]->radius_at(i));
+    const RealInterval values_of = interval_of(values[s][i], sources[s]->radius_at(i));
+    return deviations.widened(sources[s]->dtype, values_of, false);
   }
 };
 
@@ -164,10 +173,11 @@ bool is_product_exact(DType dtype, double a, double b, double rounded) {
   return dtype == DType::kF64 ? std::fma(a, b, -rounded) == 0 : a * b == rounded;
 }
 
-void evaluate_float(const Node& node, std::span<const OracleNode* const> srcs, OracleNode& out) {
+void evaluate_float(const Node& node, std::span<const OracleNode* const> srcs,
+                    const OracleDeviations& deviations, OracleNode& out) {
   const Op op = node.op();
   const DType dtype = out.value.dtype;
-  const FloatOperands operands(srcs);
+  const FloatOperands operands(srcs, deviations);
   for (size_t i = 0; i < out.value.bits.size(); ++i) {
     const double a = operands.values[0][i];
     const double b = operands.values[1][i];
@@ -177,12 +187,13 @@ void evaluate_float(const Node& node, std::span<const OracleNode* const> srcs, O
     if (op == Op::kMul && !out.has_rounded_products) {
       out.has_rounded_products = has_radius || !is_product_exact(dtype, a, b, value);
     }
-    if (!has_radius) continue;
+    const RealInterval only = deviations.widened(dtype, {value, value}, true);
+    if (!has_radius && !(only.lo < only.hi)) continue;
     const RealInterval ends = float_ends(op, operands.interval(0, i), operands.interval(1, i));
     if (is_step(op) && ends.lo != ends.hi) {
       exclude(out.value, i);
     } else {
-      set_radius(out.value, i, value, ends);
+      set_radius(out.value, i, value, deviations.widened(dtype, ends, true));
     }
   }
 }
@@ -193,8 +204,9 @@ bool compare_op(Op op, bool is_less, bool is_equal) {
   return op == Op::kEq ? is_equal : !is_equal;
 }
 
-void compare_floats(Op op, std::span<const OracleNode* const> srcs, OracleValue& out) {
-  const FloatOperands operands(srcs);
+void compare_floats(Op op, std::span<const OracleNode* const> srcs,
+                    const OracleDeviations& deviations, OracleValue& out) {
+  const FloatOperands operands(srcs, deviations);
   for (size_t i = 0; i < out.bits.size(); ++i) {
     const double a = operands.values[0][i];
     const double b = operands.values[1][i];
@@ -283,12 +295,17 @@ void evaluate_int(const Node& node, std::span<const OracleNode* const> srcs, Ora
   }
 }
 
-void evaluate_cast(const OracleValue& x, OracleValue& out) {
+void evaluate_cast(const OracleValue& x, const OracleDeviations& deviations, OracleValue& out) {
+  const bool may_flush =
+      deviations.flushes_values_of(x.dtype) || deviations.flushes_values_of(out.dtype);
   for (size_t i = 0; i < out.bits.size(); ++i) {
     out.bits[i] = oracle_convert(x.dtype, out.dtype, x.bits[i]);
     const double radius = x.radius_at(i);
-    if (radius == 0) continue;
-    const RealInterval ends = interval_of(oracle_value(x.dtype, x.bits[i]), radius);
+    if (radius == 0 && !(may_flush && is_float(x.dtype))) continue;
+    RealInterval ends = interval_of(oracle_value(x.dtype, x.bits[i]), radius);
+    ends = deviations.widened(x.dtype, ends, false);
+    if (is_float(out.dtype)) ends = deviations.widened(out.dtype, ends, true);
+    if (!(ends.lo < ends.hi)) continue;
     if (is_float(out.dtype)) {
       set_radius(out, i, oracle_value(out.dtype, out.bits[i]), ends);
       continue;
@@ -367,8 +384,39 @@ void set_radius(OracleValue& out, size_t i, double value, RealInterval ends) {
   out.radius[i] = radius;
 }
 
+OracleDeviations::OracleDeviations(std::span<const Deviation> declared) : all(declared) {
+  for (const Deviation& deviation : declared) {
+    flushes = flushes || deviation.kind == Deviation::Kind::kFlush;
+    flushes_units = flushes_units || deviation.kind == Deviation::Kind::kUnitFlush;
+  }
+}
+
+double OracleDeviations::ulp_of(Op op, double least) const {
+  double ulp = least;
+  for (const Deviation& deviation : all) {
+    const bool is_of_op = deviation.kind == Deviation::Kind::kUlp && deviation.op == op;
+    if (is_of_op) ulp = std::max<double>(ulp, deviation.ulp);
+  }
+  return ulp;
+}
+
+bool OracleDeviations::flushes_values_of(DType dtype) const {
+  return flushes && (dtype == DType::kF32 || dtype == DType::kBF16);
+}
+
+// Tininess may be seen before the rounding: a result that is rounded up to the least normal number
+// may count as zero, too.
+RealInterval OracleDeviations::widened(DType dtype, RealInterval values, bool is_result) const {
+  constexpr double kLeastNormal = 0x1p-126;  // of f32 and bf16
+  if (!flushes_values_of(dtype)) return values;
+  const double reach = is_result ? std::nextafter(kLeastNormal, 1) : kLeastNormal;
+  const bool has_denormals = values.lo < reach && values.hi > -reach;
+  if (!has_denormals) return values;
+  return {std::min(values.lo, 0.0), std::max(values.hi, 0.0)};
+}
+
 void evaluate_elementwise(const Node& node, std::span<const OracleNode* const> srcs,
-                          OracleNode& out) {
+                          const OracleDeviations& deviations, OracleNode& out) {
   const Op op = node.op();
   const OracleValue& x = srcs[0]->value;
   OracleValue& value = out.value;
@@ -378,17 +426,17 @@ void evaluate_elementwise(const Node& node, std::span<const OracleNode* const> s
     evaluate_bitcast(*srcs[0], value);
     out.is_raw = srcs[0]->is_raw;
   } else if (op == Op::kCast) {
-    evaluate_cast(x, value);
+    evaluate_cast(x, deviations, value);
   } else if (!is_float(x.dtype)) {
     evaluate_int(node, srcs, value);
   } else if (is_bounded_class(op)) {
-    evaluate_bounded(node, x, value);
+    evaluate_bounded(node, x, deviations, value);
   } else if (op == Op::kIsNan || op == Op::kIsInf || op == Op::kIsFinite) {
     test_floats(op, x, value);
   } else if (op == Op::kLt || op == Op::kLe || op == Op::kEq || op == Op::kNe) {
-    compare_floats(op, srcs, value);
+    compare_floats(op, srcs, deviations, value);
   } else {
-    evaluate_float(node, srcs, out);
+    evaluate_float(node, srcs, deviations, out);
   }
   spread_exclusion(srcs, value);
 }

@@ -37,9 +37,23 @@ RealInterval interval_of(double value, double radius);
 void set_radius(OracleValue& out, size_t i, double value, RealInterval ends);
 void exclude(OracleValue& out, size_t i);
 
+/// What the device that is judged declares.
+struct OracleDeviations {
+  bool flushes = false;        ///< denormals of f32, in which bf16 is computed too
+  bool flushes_units = false;  ///< in sums that matrix units take
+  std::span<const Deviation> all;
+
+  explicit OracleDeviations(std::span<const Deviation> declared);
+  double ulp_of(Op op, double least) const;  ///< that the op may be off
+  bool flushes_values_of(DType dtype) const;
+  /// The values that an operand, or a result before its rounding, may count as.
+  RealInterval widened(DType dtype, RealInterval values, bool is_result) const;
+};
+
 void evaluate_elementwise(const Node& node, std::span<const OracleNode* const> srcs,
-                          OracleNode& out);
-void evaluate_reduce(const Node& node, const OracleNode& source, OracleNode& out);
+                          const OracleDeviations& deviations, OracleNode& out);
+void evaluate_reduce(const Node& node, const OracleNode& source, const OracleDeviations& deviations,
+                     OracleNode& out);
 /// Reshape, permute, expand, pad, shrink, flip, window.
 void evaluate_movement(const Node& node, const OracleValue& x, OracleValue& out);
 

@@ -33,6 +33,7 @@ struct Reduction {
   bool has_rounded_products;
   bool are_unit_products;
   double most_flushed;
+  const OracleDeviations& deviations;
 };
 
 // A float result before the cast to the dtype. Not `is_known`: an intermediate result may overflow
@@ -114,8 +115,10 @@ FloatResult sum_floats(const Reduction& reduction, const Row& row) {
       magnitude == 0 || magnitude <= std::ldexp(1.0L / static_cast<long double>(unit), lowest_bit);
   // A matrix unit may take denormal factors and partial sums for zeros; terms that are multiples of
   // a normal number have no such sums.
+  const bool flushes = reduction.deviations.flushes_values_of(accumulator);
   const bool may_flush =
-      reduction.are_unit_products && (reduction.most_flushed > 0 || lowest_bit < kLeastNormalBit);
+      (flushes && (lowest_bit < kLeastNormalBit || radius > 0)) ||
+      (reduction.are_unit_products && (reduction.most_flushed > 0 || lowest_bit < kLeastNormalBit));
   if (is_exact && are_products_exact && radius == 0 && !may_flush) {
     return exactly(static_cast<double>(sum));
   }
@@ -179,6 +182,7 @@ FloatResult multiply_floats(const Reduction& reduction, const Row& row) {
   const auto count = static_cast<double>(row.count);
   long double error = reach - std::fabs(product);
   if (!is_exact) error += growth(count, oracle_unit_roundoff(accumulator)) * reach;
+  if (may_underflow && reduction.deviations.flushes_values_of(accumulator)) error += reach;
   if (may_underflow) {
     error +=
         std::exp2(static_cast<long double>(log2_large)) * count * oracle_denorm_min(accumulator);
@@ -202,7 +206,8 @@ FloatResult pick_floats(const Reduction& reduction, const Row& row) {
   for (size_t i = 0; i < row.count; ++i) {
     const double x = oracle_value(reduction.dtype, row.bits[i]);
     if (std::isnan(x)) return exactly(kNan);
-    const RealInterval ends = interval_of(x, row.radius_at(i));
+    const RealInterval ends =
+        reduction.deviations.widened(reduction.dtype, interval_of(x, row.radius_at(i)), false);
     result.value = pick(reduction.op, result.value, x);
     result.ends.lo = pick(reduction.op, result.ends.lo, ends.lo);
     result.ends.hi = pick(reduction.op, result.ends.hi, ends.hi);
@@ -257,15 +262,20 @@ void reduce_floats(const Reduction& reduction, const Row& row, OracleValue& out,
   // Both roundings, each of which keeps order.
   const RealInterval ends{oracle_round(reduction.accumulator, result.ends.lo),
                           oracle_round(reduction.accumulator, result.ends.hi)};
-  set_radius(out, i, value, ends);
+  set_radius(out, i, value, reduction.deviations.widened(out.dtype, ends, true));
 }
 
 }  // namespace
 
-void evaluate_reduce(const Node& node, const OracleNode& source, OracleNode& out) {
-  const Reduction reduction{reduce_op(node),          node.dtype(),
-                            reduce_accumulator(node), source.has_rounded_products,
-                            source.is_unit_product,   source.most_flushed};
+void evaluate_reduce(const Node& node, const OracleNode& source, const OracleDeviations& deviations,
+                     OracleNode& out) {
+  const Reduction reduction{reduce_op(node),
+                            node.dtype(),
+                            reduce_accumulator(node),
+                            source.has_rounded_products,
+                            source.is_unit_product,
+                            source.most_flushed,
+                            deviations};
   const OracleValue& x = source.value;
   // The reduced axes go last, so that each result has its elements in a row.
   OracleValue moved;

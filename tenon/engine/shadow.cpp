@@ -21,6 +21,7 @@ LinearProgram lowered(const EngineDevice& device, const Kernel& kernel, const Gi
 }
 
 bool has_exact_values(const LinearProgram& program, const Target& target) {
+  if (!target.deviations.empty()) return false;
   return std::none_of(program.insts.begin(), program.insts.end(), [&](const Inst& inst) {
     if (inst.op == Op::kMma) {
       return target.units[static_cast<size_t>(inst.imm)].sum == UnitSum::kFree;

@@ -114,6 +114,10 @@ std::string item_text(const MatrixUnit& unit) {
 std::string item_text(const CacheLevel& cache) {
   return cache_text(cache);
 }
+std::string item_text(const Deviation& deviation) {
+  TENON_ASSERT(deviation.kind != Deviation::Kind::kUnitFlush, "target: units say that they flush");
+  return to_text(deviation);
+}
 template <typename T>
 std::string value_text(const std::vector<T>& items) {
   std::vector<std::string> texts;
@@ -174,6 +178,19 @@ MatrixUnit parse_item(std::string_view text, const MatrixUnit&) {
 CacheLevel parse_item(std::string_view text, const CacheLevel&) {
   return parse_cache(text);
 }
+Deviation parse_item(std::string_view text, const Deviation&) {
+  if (text == "flush_f32") return {};
+  constexpr int64_t kMaxUlp = 1 << 20;
+  const std::vector<std::string_view> parts = split(text, ':');
+  const std::optional<Op> op = find_op(parts[0], kLinearLevel);
+  const int64_t ulp = parts.size() == 2 ? parse_int(parts[1]).value_or(0) : 0;
+  if (!op || !is_bounded_class(*op) || ulp < 1 || ulp > kMaxUlp) {
+    refuse("the deviation ", quoted(text), " is neither flush_f32 nor a native op as in exp2:3");
+  }
+  const Deviation deviation{Deviation::Kind::kUlp, *op, static_cast<int>(ulp)};
+  if (to_text(deviation) != text) refuse("the deviation ", quoted(text), " is not written exp2:3");
+  return deviation;
+}
 template <typename T>
 void parse_value(std::string_view, std::string_view text, std::vector<T>& items) {
   for (const std::string_view item : items_of(text))
@@ -202,6 +219,14 @@ bool is_within(const std::vector<CacheLevel>& now, const std::vector<CacheLevel>
   return now.size() <= before.size() &&
          std::equal(now.begin(), now.end(), before.begin(), is_smaller);
 }
+// Who deviates more claims less.
+bool is_within(const std::vector<Deviation>& now, const std::vector<Deviation>& before) {
+  return std::all_of(before.begin(), before.end(), [&](const Deviation& item) {
+    return std::any_of(now.begin(), now.end(), [&](const Deviation& other) {
+      return other.kind == item.kind && other.op == item.op && other.ulp >= item.ulp;
+    });
+  });
+}
 // Numbers of which a device may have none; elsewhere 0 means no limit, or nothing at all.
 bool is_none(std::string_view name, std::string_view value) {
   const auto names = {"max_vector_bytes", "max_local_bytes", "tile_registers"};
@@ -215,6 +240,23 @@ bool is_within(const std::vector<T>& now, const std::vector<T>& before) {
 }
 
 }  // namespace
+
+std::string to_text(const Deviation& deviation) {
+  switch (deviation.kind) {
+    case Deviation::Kind::kFlush: return "flush_f32";
+    case Deviation::Kind::kUnitFlush: return "flush_units";
+    case Deviation::Kind::kUlp: return concat(op_name(deviation.op), ":", deviation.ulp);
+  }
+  return "";
+}
+
+std::vector<Deviation> deviations_of(const Target& target) {
+  std::vector<Deviation> all = target.deviations;
+  if (std::ranges::any_of(target.units, &MatrixUnit::flushes_denormals)) {
+    all.push_back({.kind = Deviation::Kind::kUnitFlush});
+  }
+  return all;
+}
 
 bool Target::is_native(Op op) const {
   return std::find(native_ops.begin(), native_ops.end(), op) != native_ops.end();

@@ -47,6 +47,22 @@ struct TileFacts {
   friend bool operator==(const TileFacts&, const TileFacts&) = default;
 };
 
+/// A law that a device does not keep, and by how much it may differ (docs/ir.md, Deviations).
+struct Deviation {
+  enum class Kind : uint8_t {
+    kFlush,      ///< f32 denormals that are read or made may count as zeros of their sign
+    kUnitFlush,  ///< the same in sums of products that matrix units take; follows from `units`
+    kUlp,        ///< the native `op` is within `ulp` units in the last place, not bounded_ulp
+  };
+  Kind kind = Kind::kFlush;
+  Op op = Op::kExp2;
+  int ulp = 0;
+  friend bool operator==(const Deviation&, const Deviation&) = default;
+};
+
+/// "flush_f32", "flush_units", "exp2:3": as in the Target's text and in reports.
+std::string to_text(const Deviation& deviation);
+
 struct Target {
   std::string arch;                   ///< "x86_64", ...
   std::vector<std::string> features;  ///< instruction sets by the field's names, sorted
@@ -58,6 +74,8 @@ struct Target {
   bool fuses_mulacc = false;   ///< mulacc is one rounding (else two)
 
   std::vector<MatrixUnit> units;  ///< the linear level names them by position
+  /// What is not as docs/ir.md says, beside what units do: the oracle leaves it open.
+  std::vector<Deviation> deviations;
 
   int max_vector_bytes = 0;     ///< widest vector; 0: scalars only
   int64_t max_local_bytes = 0;  ///< group memory of one group
@@ -88,6 +106,9 @@ struct Target {
 };
 
 /// One line, all fields in a fixed order: part of cache keys and of ProgramObject.
+/// What the Target declares and what its units do.
+std::vector<Deviation> deviations_of(const Target& target);
+
 std::string to_text(const Target& target);
 /// The inverse: takes exactly what to_text writes. Throws kInvalidArgument that names the field.
 Target parse_target(std::string_view text);

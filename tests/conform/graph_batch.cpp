@@ -63,7 +63,7 @@ void GraphBatch::check(const std::string& title) {
   realize(nodes_, nullptr, &stats);
   const int64_t realized_ns = now_ns();
   const std::vector<OracleValue> expected = evaluate_oracle(
-      references_, bind_inputs(buffers_, data_, Device::get_default().target().units));
+      references_, bind_inputs(buffers_, data_, deviations_of(Device::get_default().target())));
   const int64_t judged_ns = now_ns();
   int64_t failures = 0;
   int64_t compared = 0;

@@ -107,9 +107,10 @@ TEST(OracleRadius, FlushedDenormalsStayInsideASumOfBf16Products) {
     const std::vector<std::vector<std::byte>> bytes{bytes_of(a), bytes_of(b)};
     Target target;
     if (has_unit) {
-      units.push_back(parse_matrix_unit("bf16*bf16>f32:1x16x2/2:vectors:odd_first:flush:ready"));
+      target.units = {parse_matrix_unit("bf16*bf16>f32:1x16x2/2:vectors:odd_first:flush:ready")};
     }
-    return evaluate_oracle({&sum, 1}, bind_inputs(std::vector{x, y}, bytes, units))[0];
+    return evaluate_oracle({&sum, 1},
+                           bind_inputs(std::vector{x, y}, bytes, deviations_of(target)))[0];
   };
   constexpr uint16_t kOne = 0x3f80;
   constexpr uint16_t kDenormal = 0x0040;  // 2^-127

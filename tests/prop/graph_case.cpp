@@ -59,9 +59,9 @@ bool is_telling(const OracleValue& value) {
 }
 
 std::vector<OracleValue> expected_values(const GraphCase& graph_case) {
-  return evaluate_oracle(
-      graph_case.graph.outputs,
-      bind_inputs(graph_case.graph.inputs, graph_case.data, Device::get_default().target().units));
+  return evaluate_oracle(graph_case.graph.outputs,
+                         bind_inputs(graph_case.graph.inputs, graph_case.data,
+                                     deviations_of(Device::get_default().target())));
 }
 
 using RunCall = std::function<void(size_t call, std::span<std::vector<std::byte>* const>)>;

@@ -116,7 +116,7 @@ std::vector<OracleValue> oracle_of(const std::vector<Tensor>& tensors) {
     nodes.push_back(tensor.node());
   std::vector<std::byte> bytes;
   OracleInputs inputs;
-  inputs.units = Device::get_default().target().units;
+  inputs.deviations = deviations_of(Device::get_default().target());
   inputs.buffer = [&](const Node& buffer) {
     bytes = read_bytes(buffer);
     return std::span<const std::byte>(bytes);

@@ -43,6 +43,7 @@ Target example() {
                    .sum = UnitSum::kExact,
                    .flushes_denormals = false,
                    .needs_setup = true}};
+  target.deviations = {{}, {.kind = Deviation::Kind::kUlp, .op = Op::kExp2, .ulp = 3}};
   target.max_vector_bytes = 64;
   target.max_local_bytes = int64_t{1} << 40;
   target.max_lanes = 1;
@@ -63,7 +64,8 @@ constexpr std::string_view kExampleText =
     "extra_casts=f16>f32,f32>f16 native_ops=sqrt,fma fuses_mulacc=yes "
     "units=bf16*bf16>f32:1x16x2/2:vectors:odd_first:flush:ready,"
     "u8*i8>i32:16x16x64/4:tiles:exact:keep:setup "
-    "max_vector_bytes=64 max_local_bytes=1099511627776 max_lanes=1 max_arguments=128 "
+    "deviations=flush_f32,exp2:3 max_vector_bytes=64 max_local_bytes=1099511627776 max_lanes=1 "
+    "max_groups=65535 max_arguments=128 "
     "has_i64_index=yes vector_registers=32 scalar_registers=16 "
     "mulacc_rate=3600 mulacc_chains=8 tile_registers=8 tile_rate=210 tile_chains=4 "
     "caches=32768:8:1:210,1048576:8:2:115 "
@@ -106,6 +108,10 @@ TEST(Target, EveryFieldChangesTheText) {
   EXPECT_TRUE(differs([](Target& t) { t.units[0].flushes_denormals = false; }));
   EXPECT_TRUE(differs([](Target& t) { t.units[0].needs_setup = true; }));
   EXPECT_TRUE(differs([](Target& t) { t.max_vector_bytes = 32; }));
+  EXPECT_TRUE(differs([](Target& t) { t.deviations.pop_back(); }));
+  EXPECT_TRUE(differs([](Target& t) { t.deviations[1].ulp = 4; }));
+  EXPECT_TRUE(differs([](Target& t) { t.deviations[1].op = Op::kLog2; }));
+  EXPECT_TRUE(differs([](Target& t) { t.max_groups = 65536; }));
   EXPECT_TRUE(differs([](Target& t) { t.max_local_bytes = 1; }));
   EXPECT_TRUE(differs([](Target& t) { t.max_lanes = 2; }));
   EXPECT_TRUE(differs([](Target& t) { t.max_arguments = 2; }));
@@ -169,7 +175,9 @@ TEST(Target, TextIsReadStrictly) {
   EXPECT_ERROR(parse_target(with("1x16x2/2", "1x016x2/2")), kInvalid, "extent");
   EXPECT_ERROR(parse_target(with("vectors", "air")), kInvalid, "air", "tiles");
   EXPECT_ERROR(parse_target(with("odd_first", "odd")), kInvalid, "odd_first");
-  EXPECT_ERROR(parse_target(with("flush", "maybe")), kInvalid, "keep");
+  EXPECT_ERROR(parse_target(with("flush:ready", "maybe:ready")), kInvalid, "keep");
+  EXPECT_ERROR(parse_target(with("flush_f32", "flush_f64")), kInvalid, "flush_f64");
+  EXPECT_ERROR(parse_target(with("exp2:3", "exp2")), kInvalid, "exp2:3");
   EXPECT_ERROR(parse_target(with(":ready", "")), kInvalid, "':'");
   EXPECT_ERROR(parse_target(with("max_vector_bytes=64", "max_vector_bytes=-64")), kInvalid,
                "vector");
