@@ -12,6 +12,7 @@
 #include "tenon/codegen/expand_combine.h"
 #include "tenon/codegen/flatten_indices.h"
 #include "tenon/codegen/insert_barriers.h"
+#include "tenon/codegen/limit_grid.h"
 #include "tenon/codegen/lower_dtypes.h"
 #include "tenon/codegen/place_guards.h"
 #include "tenon/codegen/prepare_kernel.h"
@@ -44,21 +45,25 @@ class Pipeline {
 
   LinearProgram run(const Kernel& kernel) const {
     Kernel nest = kernel.is_nest ? checked_nest(kernel) : planned(kernel);
+    if (has_too_many_groups(nest)) {
+      nest = limit_grid(nest, target_);
+      after("limit_grid", nest, KernelStage::kNest);
+    }
     nest = place_guards(nest);
     after("place_guards", nest, KernelStage::kNest);
     nest = lower_dtypes(nest, target_);
     after("lower_dtypes", nest, KernelStage::kNest);
     nest = decompose(nest, target_);
     after("decompose", nest, KernelStage::kNest);
+    for (const LoweringRule& rule : options_.rules) {
+      nest = apply_rule(nest, target_, rule);
+      after(concat("backend rule ", rule.name), nest, KernelStage::kNest);
+    }
     if (!nest.lanes.empty()) {
       nest = expand_combine(nest);
       after("expand_combine", nest, KernelStage::kNest);
       nest = insert_barriers(nest);
       after("insert_barriers", nest, KernelStage::kNest);
-    for (const LoweringRule& rule : options_.rules) {
-      nest = apply_rule(nest, target_, rule);
-      after(concat("backend rule ", rule.name), nest, KernelStage::kNest);
-    }
     }
     nest = flatten_indices(nest);
     after("flatten_indices", nest, KernelStage::kNest);
@@ -73,6 +78,14 @@ class Pipeline {
   }
 
  private:
+  bool has_too_many_groups(const Kernel& nest) const {
+    int64_t groups = 1;
+    for (const AxisUse& use : nest.grid) {
+      if (__builtin_mul_overflow(groups, axis_extent(use.axis), &groups)) return true;
+    }
+    return groups > target_.max_groups;
+  }
+
   // A Plan has been applied by hand; what the target lacks shows only here.
   const Kernel& checked_nest(const Kernel& nest) const {
     std::vector<Finding> errors = verify_kernel(nest, KernelStage::kNest, &target_);

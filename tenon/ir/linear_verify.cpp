@@ -205,6 +205,7 @@ void check_program(LinearChecker& checker) {
   checker.rule = "target limits";
   checker.expect(supports(*target, Limit::kArguments, std::ssize(program.signature.arguments)));
   checker.expect(supports(*target, Limit::kLanes, num_lanes(program)));
+  checker.expect(supports(*target, Limit::kGroups, num_groups(program)));
   checker.expect(supports(*target, Limit::kLocalBytes, program.scratch_bytes));
 }
 

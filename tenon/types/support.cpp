@@ -20,6 +20,7 @@ LimitInfo info_of(Limit limit) {
     case Limit::kLanes: return {"max_lanes", "lanes in a group", ""};
     case Limit::kLocalBytes: return {"max_local_bytes", "bytes of group memory", ""};
     case Limit::kVectorBytes: return {"max_vector_bytes", "bytes in a vector", ""};
+    case Limit::kGroups: return {"max_groups", "groups", ""};
     case Limit::kIndex: return {"has_i64_index", "as an index", ". Split the tensor"};
   }
   return {};
@@ -31,6 +32,7 @@ int64_t most_of(const Target& target, Limit limit) {
     case Limit::kLanes: return target.max_lanes;
     case Limit::kLocalBytes: return target.max_local_bytes;
     case Limit::kVectorBytes: return target.max_vector_bytes;
+    case Limit::kGroups: return target.max_groups;
     case Limit::kIndex: return target.has_i64_index ? INT64_MAX : INT32_MAX;
   }
   return 0;

@@ -52,7 +52,7 @@ class Support {
 };
 
 /// Amounts that a Target bounds.
-enum class Limit : uint8_t { kArguments, kLanes, kLocalBytes, kVectorBytes, kIndex };
+enum class Limit : uint8_t { kArguments, kLanes, kLocalBytes, kVectorBytes, kGroups, kIndex };
 
 /// Whether a program may need so much of it (kIndex: the index farthest from 0).
 Support supports(const Target& target, Limit limit, int64_t wanted);

@@ -77,9 +77,10 @@ struct Target {
   /// What is not as docs/ir.md says, beside what units do: the oracle leaves it open.
   std::vector<Deviation> deviations;
 
-  int max_vector_bytes = 0;     ///< widest vector; 0: scalars only
-  int64_t max_local_bytes = 0;  ///< group memory of one group
-  int64_t max_lanes = 1;        ///< lanes of one group
+  int max_vector_bytes = 0;               ///< widest vector; 0: scalars only
+  int64_t max_local_bytes = 0;            ///< group memory of one group
+  int64_t max_lanes = 1;                  ///< lanes of one group
+  int64_t max_groups = int64_t{1} << 40;  ///< groups of one launch
   int max_arguments = 0;
   bool has_i64_index = true;  ///< else indices beyond 2^31 are refused
   int threads = 1;            ///< groups that run at once
@@ -105,10 +106,10 @@ struct Target {
   friend bool operator==(const Target&, const Target&) = default;
 };
 
-/// One line, all fields in a fixed order: part of cache keys and of ProgramObject.
 /// What the Target declares and what its units do.
 std::vector<Deviation> deviations_of(const Target& target);
 
+/// One line, all fields in a fixed order: part of cache keys and of ProgramObject.
 std::string to_text(const Target& target);
 /// The inverse: takes exactly what to_text writes. Throws kInvalidArgument that names the field.
 Target parse_target(std::string_view text);

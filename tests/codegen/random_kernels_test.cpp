@@ -92,7 +92,8 @@ void check_kernels(Orders orders, size_t num_random) {
     KernelMemory memory(random, seed);
     eval_kernel(random, memory.kernel_arguments());
     const std::vector<std::byte> expected = memory.outputs();
-    const Target target = seed % 2 == 0 ? unit_target() : scalar_target();
+    Target target = seed % 2 == 0 ? unit_target() : scalar_target();
+    if (seed % 4 > 1) target.max_groups = 1 + static_cast<int64_t>(seed % 5);
     const Kernel kernel = prepare_kernel(random, target);
     coverage.with_merged_axes += kernel.body.size() == 1 && num_axes(kernel) < num_axes(random);
     const ManyPlans many = many_plans(kernel, target, seed, orders, num_random);

@@ -192,6 +192,8 @@ const LivingCase kCases[] = {
     {"max_vector_bytes", "max_vector_bytes=16", bf16_matmul, "UnitsThatDoNotFit"},
     {"max_local_bytes", "max_local_bytes=0", large_matmul, "None"},
     {"max_local_bytes", "max_local_bytes=4096", large_matmul, "Little"},
+    {"max_groups", "max_groups=1", large_matmul, "One"},
+    {"max_groups", "max_groups=3", large_matmul, "Three"},
     {"max_arguments", "max_arguments=4", sum_of_many},
     {"vector_registers", "vector_registers=8", matmul},
     {"scalar_registers", "scalar_registers=1", matmul},
@@ -297,16 +299,19 @@ void check_values(Node (*graph)(Inputs&), const std::string& title) {
   batch.check(title);
 }
 
-Node long_rows(Inputs& in) {
+Node matrix_vector(Inputs& in) {
+  const Shape box{1024, 1024};
+  const Node b = tensor_reshape(in.make(DType::kF32, Shape{1024}), Shape{1, 1024});
+  const Node products = tensor_binary(Op::kMul, in.make(DType::kF32, box), tensor_expand(b, box));
   const std::vector<int64_t> axes{1};
-  return tensor_reduce(Op::kAdd, in.make(DType::kF32, Shape{5, 5003}), axes, DType::kF32);
+  return tensor_reduce(Op::kAdd, products, axes, DType::kF32);
 }
 
 // What groups of many lanes and their memory decide, on the devices that have both.
 TEST(LivingTarget, LanesAndTheirMemory) {
   for (const auto& [name, some, graphs] :
        {std::tuple("INTERP", "max_lanes=16", std::vector{relu, matmul, row_sums}),
-        std::tuple("INTERP::WIDE", "max_lanes=64", std::vector{long_rows})}) {
+        std::tuple("INTERP::WIDE", "max_lanes=64", std::vector{matrix_vector})}) {
     const ScopedSetting device(Setting::kDevice, name);
     for (Node (*graph)(Inputs&) : graphs) {
       std::vector<std::string> texts{linear_text(graph)};
@@ -320,11 +325,15 @@ TEST(LivingTarget, LanesAndTheirMemory) {
       EXPECT_NE(texts[0].find("lane_id"), std::string::npos);
       EXPECT_EQ(texts[2].find("lane_id"), std::string::npos);
     }
-    return text;
-  };
+  }
+}
+
+// Few groups run what many did in loops, with their barriers and group memory.
+TEST(LivingTarget, GroupsOfOneLaunch) {
+  const ScopedSetting device(Setting::kDevice, "INTERP");
   for (Node (*graph)(Inputs&) : {relu, matmul, row_sums}) {
     std::vector<std::string> texts{linear_text(graph)};
-    for (const char* shrink : {"max_lanes=16", "max_lanes=1"}) {
+    for (const char* shrink : {"max_groups=3", "max_groups=1"}) {
       const ScopedSetting setting(Setting::kTarget, shrink);
       texts.push_back(linear_text(graph));
       check_values(graph, shrink);

@@ -121,6 +121,12 @@ const Refusal kRefusals[] = {
      "2147483647"},
     {"Lanes", [](auto& target) { return supports(target, Limit::kLanes, 4); },
      [](auto& target) { lower(target, kNest); }, [](auto&) {}, "max_lanes", "4", "1"},
+    {"Groups", [](auto& target) { return supports(target, Limit::kGroups, 6); },
+     [](auto& target) {
+       check_linear(parse_linear("tir 1 func f grid(3, 2) lanes(1) scratch 0 {\n}"), &target,
+                    ErrorCode::kUnsupported);
+     },
+     [](auto& target) { target.max_groups = 5; }, "max_groups", "6", "5"},
     {"LocalBytes", [](auto& target) { return supports(target, Limit::kLocalBytes, 104); },
      [](auto& target) { lower(target, kNest); },
      [](auto& target) {

@@ -45,6 +45,7 @@ Target example() {
                    .needs_setup = true}};
   target.deviations = {{}, {.kind = Deviation::Kind::kUlp, .op = Op::kExp2, .ulp = 3}};
   target.max_vector_bytes = 64;
+  target.max_groups = 65535;
   target.max_local_bytes = int64_t{1} << 40;
   target.max_lanes = 1;
   target.max_arguments = 128;
@@ -107,11 +108,11 @@ TEST(Target, EveryFieldChangesTheText) {
   EXPECT_TRUE(differs([](Target& t) { t.units[0].sum = UnitSum::kTwoSums; }));
   EXPECT_TRUE(differs([](Target& t) { t.units[0].flushes_denormals = false; }));
   EXPECT_TRUE(differs([](Target& t) { t.units[0].needs_setup = true; }));
-  EXPECT_TRUE(differs([](Target& t) { t.max_vector_bytes = 32; }));
   EXPECT_TRUE(differs([](Target& t) { t.deviations.pop_back(); }));
   EXPECT_TRUE(differs([](Target& t) { t.deviations[1].ulp = 4; }));
   EXPECT_TRUE(differs([](Target& t) { t.deviations[1].op = Op::kLog2; }));
   EXPECT_TRUE(differs([](Target& t) { t.max_groups = 65536; }));
+  EXPECT_TRUE(differs([](Target& t) { t.max_vector_bytes = 32; }));
   EXPECT_TRUE(differs([](Target& t) { t.max_local_bytes = 1; }));
   EXPECT_TRUE(differs([](Target& t) { t.max_lanes = 2; }));
   EXPECT_TRUE(differs([](Target& t) { t.max_arguments = 2; }));
