@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -111,6 +110,10 @@ class FileSizeSignalGuard {
   bool was_pending_ = false;
 };
 
+int64_t time_ns(const timespec& time) {
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
 // Names of different processes differ by number and start time, those of threads by the counter.
 std::string temporary_name(const std::string& path) {
   static std::atomic<uint64_t> counter = 0;
@@ -181,43 +184,101 @@ std::optional<std::string> find_program(const std::string& name) {
   return std::nullopt;
 }
 
-MappedFile::MappedFile(const std::string& path) {
-  const Descriptor file(open_retrying(path.c_str(), O_RDONLY | O_NONBLOCK, 0));
-  if (file.get() < 0) fail_system("opening", path, errno);
+// --- OpenFile ------------------------------------------------------------------------------------
+
+OpenFile OpenFile::existing(const std::string& path) {
+  Descriptor opened(open_retrying(path.c_str(), O_RDONLY | O_NONBLOCK, 0));
+  if (opened.get() < 0) fail_system("opening", path, errno);
+  OpenFile file(path, opened.release());
+  file.note_state();
+  return file;
+}
+
+OpenFile OpenFile::create(const std::string& path) {
   struct stat status = {};
-  if (::fstat(file.get(), &status) != 0) fail_system("mapping", path, errno);
-  TENON_CHECK(S_ISREG(status.st_mode), ErrorCode::kIo, "mapping file '", path,
-              "' failed: it is not a regular file");
-  size_bytes_ = static_cast<size_t>(status.st_size);
-  if (size_bytes_ == 0) return;
-  void* const memory = ::mmap(nullptr, size_bytes_, PROT_READ, MAP_PRIVATE, file.get(), 0);
-  if (memory == MAP_FAILED) fail_system("mapping", path, errno);
-  data_ = static_cast<const std::byte*>(memory);
+  TENON_CHECK(::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode), ErrorCode::kIo,
+              "writing file '", path, "' failed: what is there is not a regular file");
+  std::string temporary = temporary_name(path);
+  const int opened = open_retrying(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL, 0666);
+  if (opened < 0) fail_system("writing", path, errno);
+  OpenFile file(path, opened);
+  file.temporary_ = std::move(temporary);
+  return file;
 }
 
-MappedFile::~MappedFile() {
-  unmap();
+OpenFile::~OpenFile() {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)),
-      size_bytes_(std::exchange(other.size_bytes_, 0)) {}
+OpenFile::OpenFile(OpenFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_(std::exchange(other.temporary_, {})),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      size_bytes_(other.size_bytes_),
+      changed_ns_(other.changed_ns_) {}
 
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-  if (this != &other) {
-    unmap();
-    data_ = std::exchange(other.data_, nullptr);
-    size_bytes_ = std::exchange(other.size_bytes_, 0);
-  }
+OpenFile& OpenFile::operator=(OpenFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(temporary_, other.temporary_);
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(size_bytes_, other.size_bytes_);
+  std::swap(changed_ns_, other.changed_ns_);
   return *this;
 }
 
-std::string_view MappedFile::text() const {
-  return {reinterpret_cast<const char*>(data_), size_bytes_};
+void OpenFile::note_state() {
+  struct stat status = {};
+  if (::fstat(descriptor_, &status) != 0) fail_system("opening", path_, errno);
+  TENON_CHECK(S_ISREG(status.st_mode), ErrorCode::kIo, "opening file '", path_,
+              "' failed: it is not a regular file");
+  size_bytes_ = static_cast<uint64_t>(status.st_size);
+  changed_ns_ = time_ns(status.st_mtim);
 }
 
-void MappedFile::unmap() noexcept {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_bytes_);
+void OpenFile::read_at(uint64_t offset, std::span<std::byte> bytes) const {
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t count = ::pread(descriptor_, bytes.data() + done, bytes.size() - done,
+                                  static_cast<off_t>(offset + done));
+    if (count == 0) break;
+    if (count > 0) {
+      done += static_cast<size_t>(count);
+    } else if (errno != EINTR) {
+      fail_system("reading", path_, errno);
+    }
+  }
+  // Looked at afterwards: so what was read is what was there, or this finds the change.
+  struct stat status = {};
+  if (::fstat(descriptor_, &status) != 0) fail_system("reading", path_, errno);
+  const bool is_changed =
+      temporary_.empty() && (static_cast<uint64_t>(status.st_size) != size_bytes_ ||
+                             time_ns(status.st_mtim) != changed_ns_);
+  TENON_CHECK(!is_changed, ErrorCode::kIo, "reading file '", path_,
+              "' failed: it was changed after it had been opened; it had ", size_bytes_,
+              " bytes, now it has ", status.st_size, ". Open it again");
+  TENON_CHECK(done == bytes.size(), ErrorCode::kIo, "reading file '", path_, "' failed: bytes ",
+              offset, " to ", offset + bytes.size(), " are wanted, it ends at ", offset + done);
+}
+
+void OpenFile::write_at(uint64_t offset, std::span<const std::byte> bytes) {
+  const FileSizeSignalGuard guard;
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t count = ::pwrite(descriptor_, bytes.data() + done, bytes.size() - done,
+                                   static_cast<off_t>(offset + done));
+    if (count >= 0) {
+      done += static_cast<size_t>(count);
+    } else if (errno != EINTR) {
+      fail_system("writing", path_, errno);
+    }
+  }
+}
+
+void OpenFile::publish() {
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) fail_system("writing", path_, errno);
+  temporary_.clear();
+  note_state();
 }
 
 }  // namespace tenon

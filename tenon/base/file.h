@@ -1,5 +1,5 @@
-// Files: whole reads with a size cap, writes that appear at once or not at all, read-only maps.
-// Used by the compile cache, io/ and the CLI. Errors name the path and the system's words.
+// Files: whole reads with a size cap, writes that appear at once or not at all, reads at offsets.
+// Used by the compile cache, io/, DISK and the CLI. Errors name the path and the system's words.
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace tenon {
 
@@ -30,26 +31,40 @@ void create_folders(const std::string& path);
 /// The first program of that name in PATH that may be run; a name with a slash is only checked.
 std::optional<std::string> find_program(const std::string& name);
 
-/// The bytes of a file, mapped for reading; pages are read when they are touched. The file must
-/// not shrink while it is mapped (the system would raise SIGBUS): replace files by rename, as
-/// write_file_atomic does. An empty file is an empty map.
-class MappedFile {
+/// A regular file that stays open, for reads at offsets from any thread. Nothing is mapped: bytes
+/// that are gone by the time they are read are an error, where a map would raise SIGBUS.
+class OpenFile {
  public:
-  /// Throws kNotFound if there is no such file and kIo if it is none that can be mapped.
-  explicit MappedFile(const std::string& path);
-  ~MappedFile();
-  MappedFile(MappedFile&& other) noexcept;
-  MappedFile& operator=(MappedFile&& other) noexcept;
+  /// One that is there, for reading. Throws kNotFound, or kIo if it cannot be read or is not a
+  /// regular file (a pipe is not waited for).
+  static OpenFile existing(const std::string& path);
+  /// A new one, for writing too. It lies beside `path` until publish(), and goes away without.
+  /// Throws kNotFound if the folder does not exist, else kIo.
+  static OpenFile create(const std::string& path);
+  ~OpenFile();
+  OpenFile(OpenFile&& other) noexcept;
+  OpenFile& operator=(OpenFile&& other) noexcept;
 
-  /// Valid until this object is destroyed or moved from.
-  std::span<const std::byte> bytes() const { return {data_, size_bytes_}; }
-  std::string_view text() const;
-  size_t size_bytes() const { return size_bytes_; }
+  const std::string& path() const { return path_; }
+  /// When it was opened or published.
+  uint64_t size_bytes() const { return size_bytes_; }
+  /// Throws kIo if the file ends before, or was changed since it was opened or published.
+  void read_at(uint64_t offset, std::span<std::byte> bytes) const;
+  /// Of a new one, before publish(). Throws kIo.
+  void write_at(uint64_t offset, std::span<const std::byte> bytes);
+  /// Puts it in the place of what is at `path`, which stays whole for those who have it open.
+  void publish();
 
  private:
-  void unmap() noexcept;
-  const std::byte* data_ = nullptr;
-  size_t size_bytes_ = 0;
+  OpenFile(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
+  /// Notes size and time of change.
+  void note_state();
+
+  std::string path_;
+  std::string temporary_;  ///< where a new one lies before publish()
+  int descriptor_ = -1;
+  uint64_t size_bytes_ = 0;
+  int64_t changed_ns_ = 0;
 };
 
 }  // namespace tenon

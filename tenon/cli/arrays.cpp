@@ -8,6 +8,7 @@
 
 #include "tenon/base/error.h"
 #include "tenon/base/file.h"
+#include "tenon/base/host_memory.h"
 #include "tenon/base/text.h"
 #include "tenon/cli/console.h"
 #include "tenon/io/npy.h"
@@ -74,7 +75,8 @@ std::vector<std::byte> position_coded(DType dtype, int64_t num_elements, int64_t
   std::array<ScalarBits, kPeriod> values{};
   for (int64_t code = 0; code < kPeriod; ++code)
     values[static_cast<size_t>(code)] = coded_bits(dtype, code);
-  std::vector<std::byte> bytes(static_cast<size_t>(num_elements) * size);
+  std::vector<std::byte> bytes =
+      host_bytes(num_elements * dtype_size_bytes(dtype), "making values for an input");
   int64_t code = 11 * (number % kPeriod) % kPeriod;
   for (size_t i = 0; i < bytes.size(); i += size) {
     std::memcpy(bytes.data() + i, &values[static_cast<size_t>(code)], size);  // little-endian

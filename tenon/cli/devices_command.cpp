@@ -1,8 +1,12 @@
 // `tenon devices`. SPDX-License-Identifier: MIT
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstring>
 
 #include "tenon/base/error.h"
+#include "tenon/base/settings.h"
 #include "tenon/base/text.h"
 #include "tenon/base/timing.h"
 #include "tenon/cli/commands.h"
@@ -49,6 +53,11 @@ struct RoundTrip {
   std::string text;
 };
 
+struct FileRemover {
+  const std::string& path;
+  ~FileRemover() { ::unlink(path.c_str()); }
+};
+
 /// Compiles the kernel, without any cache, and runs it. A device that compiles but refuses to run
 /// programs is right.
 RoundTrip try_device(const std::string& name) {
@@ -89,11 +98,44 @@ std::string deviations_text(const Target& target) {
   return names.empty() ? "" : concat("  deviates: ", join(names, ", "), " (docs/ir.md)\n");
 }
 
+/// Writes a file in the folder for temporary ones, opens it anew and reads all of it and a part.
+RoundTrip try_files(const BackendDescriptor& backend) {
+  try {
+    const std::vector<std::byte> given = position_coded(DType::kF32, kNumElements, 0);
+    const std::string path = concat(temporary_folder(), "/tenon-devices-", ::getpid());
+    RoundTrip result{.text = concat(backend.name, ":", path, ": ")};
+    Device& device = Device::get(concat(backend.name, ":", path));
+    int64_t time_ns = 0;
+    {
+      const ScopedTimer timer(time_ns);
+      const FileRemover remover{path};
+      buffer_from_bytes(device, DType::kF32, Shape{kNumElements}, given);
+      const Node content = buffer_of_content(device);
+      const Node tail = buffer_view(content, DType::kF32, Shape{kNumElements - 1}, sizeof(float));
+      const std::vector<std::byte> rest = read_bytes(tail);
+      result.is_right = read_bytes(content) == given &&
+                        std::equal(rest.begin(), rest.end(), given.begin() + sizeof(float));
+    }
+    append(result.text, "wrote ", kNumElements, " float32, read them back in ",
+           format_time(time_ns), result.is_right ? ": all right" : ": they differ");
+    return result;
+  } catch (const Error& error) {
+    return {false, concat("failed (", error_code_name(error.code()), "): ", error.what())};
+  }
+}
+
 /// Prints one backend; false if it is there and does not work.
 bool show_backend(const BackendDescriptor& backend) {
   if (const std::optional<std::string> reason = backend.why_absent()) {
     print(concat(backend.name, "  not present: ", *reason, "\n"));
     return true;
+  }
+  if (backend.takes_path) {
+    print(concat(backend.name, "  present, files as memory: ", backend.name,
+                 ":PATH\n  runs no programs\n"));
+    const RoundTrip result = try_files(backend);
+    print(concat("  round trip: ", result.text, "\n"));
+    return result.is_right;
   }
   const int num_devices = backend.num_devices();
   print(concat(backend.name, "  present, ", num_devices, num_devices == 1 ? " device" : " devices",

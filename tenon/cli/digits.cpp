@@ -18,9 +18,9 @@ constexpr int64_t kPixels = kImageSide * kImageSide;
 constexpr int64_t kNumFilters = 16;
 
 /// The array of that name; dims of -1 may have any size.
-ArrayView array_of(const SafetensorsFile& file, const std::string& path, std::string_view name,
-                   DType dtype, const Shape& shape) {
-  ArrayView array = file.get(name);
+Array array_of(const SafetensorsFile& file, const std::string& path, std::string_view name,
+               DType dtype, const Shape& shape) {
+  Array array = file.get(name);
   bool is_right = array.dtype == dtype && array.shape.size() == shape.size();
   for (size_t axis = 0; is_right && axis < shape.size(); ++axis)
     is_right = shape[axis] < 0 || shape[axis] == array.shape[axis];
@@ -31,7 +31,7 @@ ArrayView array_of(const SafetensorsFile& file, const std::string& path, std::st
 }
 
 template <typename T>
-std::vector<T> values_of(const ArrayView& array) {
+std::vector<T> values_of(const Array& array) {
   std::vector<T> values(array.bytes.size() / sizeof(T));
   if (!values.empty()) std::memcpy(values.data(), array.bytes.data(), array.bytes.size());
   return values;

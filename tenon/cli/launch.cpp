@@ -73,13 +73,14 @@ LaunchResult launch_once(Queue& queue, BufferPool& pool, const Program& program,
       continue;
     }
     NamedArray& parameter = parameters.at(buffers.size());
-    // On the device first: what is too large fails there, with the numbers.
+    // What the host has taken for a value is gone by the time the device is asked, which may share
+    // its memory: so what is too large for both is found.
     TENON_CHECK(argument.num_elements <= int64_t{1} << 50, ErrorCode::kOutOfMemory, "argument '",
                 argument.name, "' has ", argument.num_elements, " elements, more than any memory");
     const int64_t size_bytes = argument.num_elements * dtype_size_bytes(argument.dtype);
+    if (reads(argument)) fill_input(parameter, files, num_inputs++);
     const Buffer buffer = pool.allocate(size_bytes, kGuardBytes);
     if (reads(argument)) {
-      fill_input(parameter, files, num_inputs++);
       buffer.copy_in(parameter.bytes);
       // A device that still looks at them computes something else.
       std::ranges::fill(parameter.bytes, kPoisonByte);

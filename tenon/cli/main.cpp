@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tenon/base/error.h"
+#include "tenon/base/host_memory.h"
 #include "tenon/base/text.h"
 #include "tenon/cli/commands.h"
 #include "tenon/cli/console.h"
@@ -270,6 +271,12 @@ int run_line(const std::vector<std::string>& words) {
   return line.chosen();
 }
 
+std::string out_of_memory_text() {
+  return concat("out of memory: the host has ",
+                format_bytes(static_cast<uint64_t>(available_host_bytes())),
+                " left for what was asked. Use smaller tensors, or fewer at once");
+}
+
 }  // namespace
 }  // namespace tenon::cli
 
@@ -281,7 +288,7 @@ int main(int argc, char** argv) {
     print_note(error.what());
     return kExitWrongUsage;
   } catch (const std::bad_alloc&) {
-    print_note("out of memory");
+    print_note(out_of_memory_text());
   } catch (const std::exception& error) {
     print_note(error.what());
   }

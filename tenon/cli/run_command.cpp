@@ -139,6 +139,8 @@ std::unique_ptr<DeviceDriver> open_for(const std::string& name, const Target& ta
   if (const std::optional<std::string> reason = backend->why_absent()) {
     fail(ErrorCode::kNotFound, "opening device '", text, "': ", *reason);
   }
+  TENON_CHECK(!backend->takes_path, ErrorCode::kUnsupported, "the device '", text,
+              "' holds bytes and runs no programs. Choose another one with --device");
   TENON_CHECK(index < backend->num_devices(), ErrorCode::kNotFound, "opening device '", text,
               "': there is no device ", index, "; ", backend->name, " has ",
               backend->num_devices());

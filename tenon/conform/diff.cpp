@@ -255,7 +255,7 @@ std::optional<Difference> judge_schedule(const TensorGraph& graph,
   std::vector<OracleValue> expected;
   try {
     expected =
-        evaluate_oracle(graph.outputs, bind_inputs(graph.inputs, data, device.target().units));
+        evaluate_oracle(graph.outputs, bind_inputs(graph.inputs, data, deviations_of(device.target())));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnsupported) throw;
     return std::nullopt;  // too large

@@ -137,7 +137,7 @@ std::optional<OracleValue> asked_oracle(const EngineDevice& device, const DiffLa
   try {
     const TensorGraph& graph = *launch.graph;
     return std::move(evaluate_oracle(graph.outputs,
-                                     bind_inputs(graph.inputs, launch.data, device.target().units))
+                                     bind_inputs(graph.inputs, launch.data, deviations_of(device.target())))
                          .at(0));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnsupported) throw;

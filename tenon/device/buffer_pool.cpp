@@ -36,6 +36,7 @@ struct detail::Allocation {
   int64_t size_bytes = 0;
   bool is_fenced = false;  ///< the device reports who touches a guard
   std::atomic<BufferHistory*> history = nullptr;
+  std::shared_ptr<const void> owner;  ///< of imported memory, which is not the pool's
 
   Allocation() = default;
   Allocation(const Allocation&) = delete;
@@ -47,7 +48,13 @@ struct detail::Allocation {
 
 // --- Buffer --------------------------------------------------------------------------------------
 
-Buffer::Buffer(const Buffer& other) noexcept : allocation_(other.allocation_) {
+Buffer::Buffer(detail::Allocation* allocation)
+    : allocation_(allocation), size_bytes_(allocation->size_bytes) {}
+
+Buffer::Buffer(const Buffer& other) noexcept
+    : allocation_(other.allocation_),
+      offset_bytes_(other.offset_bytes_),
+      size_bytes_(other.size_bytes_) {
   if (allocation_ != nullptr) allocation_->count.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -59,12 +66,28 @@ Buffer::~Buffer() {
 }
 
 void* Buffer::address() const {
-  if (allocation_ == nullptr || allocation_->size_bytes == 0) return nullptr;
-  return allocation_->address();
+  return size_bytes_ == 0 ? nullptr : allocation_->address() + offset_bytes_;
 }
 
-int64_t Buffer::size_bytes() const {
-  return allocation_ == nullptr ? 0 : allocation_->size_bytes;
+std::optional<std::string> Buffer::why_no_view(int64_t offset_bytes, int64_t size_bytes) const {
+  if (offset_bytes < 0 || size_bytes < 0 || size_bytes > size_bytes_ - offset_bytes) {
+    return concat("bytes ", offset_bytes, " to ", offset_bytes, " + ", size_bytes,
+                  " are not all in a buffer of ", size_bytes_, " bytes");
+  }
+  const int64_t align = allocation_->pool->allocator_.flags().view_align_bytes;
+  if (align == 0) return "the device has no buffers that are parts of others";
+  const int64_t offset = offset_bytes_ + offset_bytes;
+  if (offset % align == 0) return std::nullopt;
+  return concat("byte ", offset, " of an allocation is not a multiple of ", align);
+}
+
+Buffer Buffer::view(int64_t offset_bytes, int64_t size_bytes) const {
+  const auto reason = why_no_view(offset_bytes, size_bytes);
+  TENON_ASSERT(!reason, "view of a buffer: ", *reason);
+  Buffer part = *this;
+  part.offset_bytes_ += offset_bytes;
+  part.size_bytes_ = size_bytes;
+  return part;
 }
 
 BufferHistory* Buffer::history() const {
@@ -110,13 +133,35 @@ void Buffer::copy_out(std::span<std::byte> bytes) const {
   if (!bytes.empty()) allocation_->pool->allocator_.copy_out(bytes, address());
 }
 
-void Buffer::copy_from(const Buffer& source) const {
-  TENON_ASSERT(source.size_bytes() == size_bytes(), "copy of a buffer of ", source.size_bytes(),
-               " bytes into one of ", size_bytes());
-  if (size_bytes() == 0) return;
-  std::vector<std::byte> bytes(static_cast<size_t>(size_bytes()));
-  source.allocation_->pool->allocator_.copy_out(bytes, source.address());
-  allocation_->pool->allocator_.copy_in(address(), bytes);
+CopyWay Buffer::copy_from(const Buffer& source) const {
+  constexpr int64_t kPartBytes = int64_t{16} << 20;
+  TENON_ASSERT(source.size_bytes_ == size_bytes_, "copy of ", source.size_bytes_,
+               " bytes to a buffer of ", size_bytes_);
+  if (size_bytes_ == 0) return CopyWay::kHost;
+  Allocator& here = allocation_->pool->allocator_;
+  Allocator& there = source.allocation_->pool->allocator_;
+  const AllocatorFlags flags = here.flags();
+  const AllocatorFlags source_flags = there.flags();
+  const auto size = static_cast<size_t>(size_bytes_);
+  if (flags.can_transfer && source_flags.can_transfer &&
+      here.transfer(address(), there, source.address(), size_bytes_)) {
+    return CopyWay::kTransfer;
+  }
+  if (source_flags.can_map) {
+    here.copy_in(address(), {there.map_host(source.address(), size_bytes_), size});
+    return CopyWay::kMapped;
+  }
+  if (flags.can_map) {
+    there.copy_out({here.map_host(address(), size_bytes_), size}, source.address());
+    return CopyWay::kMapped;
+  }
+  std::vector<std::byte> part(static_cast<size_t>(std::min(size_bytes_, kPartBytes)));
+  for (int64_t begin = 0; begin < size_bytes_; begin += kPartBytes) {
+    const auto count = static_cast<size_t>(std::min(size_bytes_ - begin, kPartBytes));
+    there.copy_out({part.data(), count}, static_cast<std::byte*>(source.address()) + begin);
+    here.copy_in(static_cast<std::byte*>(address()) + begin, {part.data(), count});
+  }
+  return CopyWay::kHost;
 }
 
 void Buffer::fill(std::byte value) const {
@@ -125,7 +170,8 @@ void Buffer::fill(std::byte value) const {
   const std::vector<std::byte> part(static_cast<size_t>(std::min(size_bytes(), kPartBytes)), value);
   for (int64_t begin = 0; begin < size_bytes(); begin += kPartBytes) {
     const auto count = static_cast<size_t>(std::min(size_bytes() - begin, kPartBytes));
-    allocation_->pool->allocator_.copy_in(allocation_->address() + begin, {part.data(), count});
+    allocation_->pool->allocator_.copy_in(static_cast<std::byte*>(address()) + begin,
+                                          {part.data(), count});
   }
   if (BufferHistory* const known = history()) known->set_failure(nullptr);
 }
@@ -137,13 +183,14 @@ std::optional<std::string> Buffer::why_guard_broken() const {
   std::vector<std::byte> zone(static_cast<size_t>(allocation_->guard_bytes));
   allocator.copy_out(zone, allocation_->base);
   if (const auto at = first_change(zone)) {
-    return concat("byte ", *at - allocation_->guard_bytes, " of a buffer of ", size_bytes(),
-                  " bytes was written: before its start");
+    return concat("byte ", *at - allocation_->guard_bytes, " of a buffer of ",
+                  allocation_->size_bytes, " bytes was written: before its start");
   }
   zone.resize(static_cast<size_t>(allocation_->bytes_behind()));
-  allocator.copy_out(zone, allocation_->address() + size_bytes());
+  const int64_t size_bytes = allocation_->size_bytes;
+  allocator.copy_out(zone, allocation_->address() + size_bytes);
   if (const auto at = first_change(zone)) {
-    return concat("byte ", size_bytes() + *at, " of a buffer of ", size_bytes(),
+    return concat("byte ", size_bytes + *at, " of a buffer of ", size_bytes,
                   " bytes was written: beyond its end");
   }
   return std::nullopt;
@@ -171,16 +218,17 @@ Buffer BufferPool::allocate(int64_t size_bytes, int64_t guard_bytes) {
   auto allocation = std::make_unique<detail::Allocation>();
   allocation->pool = this;
   allocation->size_bytes = size_bytes;
-  if (size_bytes == 0) return Buffer(allocation.release());
+  if (size_bytes == 0 && !options_.are_files) return Buffer(allocation.release());
   const int64_t limit = allocator_.max_allocation_bytes();
-  const int64_t guard = round_up(guard_bytes, kBufferAlignBytes);
+  const int64_t guard = options_.are_files ? 0 : round_up(guard_bytes, kBufferAlignBytes);
   TENON_CHECK(size_bytes <= limit - 2 * guard, ErrorCode::kUnsupported, "allocating ",
               format_bytes(static_cast<uint64_t>(size_bytes)), " on '", device_name_,
               "' failed: one buffer may have at most ", format_bytes(static_cast<uint64_t>(limit)),
               ". Use smaller tensors");
   const int64_t wanted = size_bytes + 2 * guard;
   allocation->guard_bytes = guard;
-  allocation->class_bytes = options_.exact_sizes ? wanted : std::min(size_class(wanted), limit);
+  const bool is_exact = options_.exact_sizes || options_.are_files;
+  allocation->class_bytes = is_exact ? wanted : std::min(size_class(wanted), limit);
   void* base = take_cached(allocation->class_bytes);
   if (base == nullptr) base = allocate_or_trim(allocation->class_bytes, size_bytes);
   allocation->base = static_cast<std::byte*>(base);
@@ -196,6 +244,33 @@ Buffer BufferPool::allocate(int64_t size_bytes, int64_t guard_bytes) {
   }
   fence(*buffer.allocation_);
   return buffer;
+}
+
+Buffer BufferPool::open_content() {
+  TENON_ASSERT(allocator_.flags().has_content, "'", device_name_, "' has no content of its own");
+  auto allocation = std::make_unique<detail::Allocation>();
+  const DeviceMemory content = allocator_.open_content();
+  allocation->pool = this;
+  allocation->base = static_cast<std::byte*>(content.address);
+  allocation->class_bytes = content.size_bytes;
+  allocation->size_bytes = content.size_bytes;
+  const std::lock_guard lock(mutex_);
+  used_bytes_ += content.size_bytes;
+  return Buffer(allocation.release());
+}
+
+Buffer BufferPool::import_host(std::span<const std::byte> bytes,
+                               std::shared_ptr<const void> owner) {
+  TENON_ASSERT(owner != nullptr, "import of memory that nobody keeps");
+  const bool is_aligned = reinterpret_cast<uintptr_t>(bytes.data()) % kBufferAlignBytes == 0;
+  if (bytes.empty() || !is_aligned || !allocator_.flags().can_import) return {};
+  auto allocation = std::make_unique<detail::Allocation>();
+  allocation->pool = this;
+  allocation->base = static_cast<std::byte*>(allocator_.import_host(bytes));
+  allocation->class_bytes = std::ssize(bytes);
+  allocation->size_bytes = std::ssize(bytes);
+  allocation->owner = std::move(owner);
+  return Buffer(allocation.release());
 }
 
 void BufferPool::fence(detail::Allocation& made) noexcept {
@@ -217,19 +292,30 @@ void* BufferPool::take_cached(int64_t class_bytes) {
 }
 
 void* BufferPool::allocate_or_trim(int64_t class_bytes, int64_t size_bytes) {
-  void* address = nullptr;
-  try {
-    address = allocator_.allocate(class_bytes);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kOutOfMemory) throw;
+  const auto allocate = [&](std::string& reason) -> void* {
+    try {
+      return allocator_.allocate(class_bytes);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kOutOfMemory) throw;
+      reason = error.what();
+      return nullptr;
+    }
+  };
+  const auto text_of = [](int64_t bytes) { return format_bytes(static_cast<uint64_t>(bytes)); };
+  std::string reason;
+  void* address = allocate(reason);
+  int64_t num_trimmed = 0;
+  if (address == nullptr) {
+    num_trimmed = trim();
+    if (num_trimmed > 0) address = allocate(reason);
   }
   if (address == nullptr) {
-    trim();
-    address =
-        with_context([&] { return allocator_.allocate(class_bytes); }, "allocating ",
-                     format_bytes(static_cast<uint64_t>(size_bytes)), " on '", device_name_,
-                     "', where buffers hold ", format_bytes(static_cast<uint64_t>(used_bytes())),
-                     " and nothing is cached. Free tensors or use smaller ones");
+    const std::optional<int64_t> free = allocator_.free_bytes();
+    fail(ErrorCode::kOutOfMemory, "allocating ", text_of(size_bytes), " on '", device_name_,
+         "' failed; ", free ? concat(text_of(*free), " are free, ") : std::string(),
+         "buffers hold ", text_of(used_bytes()), ", ", text_of(num_trimmed),
+         " in the cache were given back. Free tensors, or compute with smaller ones (", reason,
+         ")");
   }
   const std::lock_guard lock(mutex_);
   used_bytes_ += class_bytes;
@@ -240,6 +326,10 @@ void BufferPool::release(detail::Allocation* allocation) noexcept {
   const std::unique_ptr<detail::Allocation> owned(allocation);
   if (owned->base == nullptr) return;
   if (watch_.is_forked()) return;  // a lock may be held for ever, and the device is not ours
+  if (owned->owner != nullptr) {
+    allocator_.end_import(owned->base, owned->class_bytes);
+    return;
+  }
   allocator_.allow(owned->base, owned->class_bytes);
   if (!keep(owned->base, owned->class_bytes)) allocator_.free(owned->base, owned->class_bytes);
 }
@@ -247,7 +337,7 @@ void BufferPool::release(detail::Allocation* allocation) noexcept {
 bool BufferPool::keep(void* address, int64_t class_bytes) noexcept {
   const std::lock_guard lock(mutex_);
   used_bytes_ -= class_bytes;
-  if (class_bytes > options_.max_cached_bytes) return false;
+  if (options_.are_files || class_bytes > options_.max_cached_bytes) return false;
   while (cached_bytes_ + class_bytes > options_.max_cached_bytes)
     drop_oldest();
   try {

@@ -39,7 +39,7 @@ struct RendererDescriptor {
 struct BackendDescriptor {
   std::string name;         ///< as in DEV, upper case
   int default_rank = 0;     ///< with an empty DEV the largest present one above 0 is the default
-  bool takes_path = false;  ///< what follows `NAME:` is a path, not fields
+  bool takes_path = false;  ///< what follows `NAME:` is the path of a file; see open_file
   bool borrows_renderers = false;             ///< after its own, those of all other backends
   std::vector<RendererDescriptor> renderers;  ///< the first usable one is the default
   /// Why no device can be opened here; empty: num_devices() are there.
@@ -47,6 +47,9 @@ struct BackendDescriptor {
   std::function<int()> num_devices;
   /// Opens device `index` for programs of `target`. Throws kUnsupported if it cannot run those.
   std::function<std::unique_ptr<DeviceDriver>(int index, const Target& target)> open;
+  /// In place of renderers, num_devices and open, for a backend that takes a path: a device whose
+  /// memory is that file and that runs no programs. The file need not be there.
+  std::function<std::unique_ptr<DeviceDriver>(const std::string& path)> open_file;
 };
 
 /// Adds a backend; its name must be new. Descriptors are never removed or moved.

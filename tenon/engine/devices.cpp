@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <deque>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -113,6 +114,31 @@ EngineDevice* find_opened(const std::string& name) {
   return found == table().by_name.end() ? nullptr : found->second;
 }
 
+/// The one that is registered first, of two threads that open the same device.
+template <typename... Arguments>
+EngineDevice& add_device(const std::string& name, Arguments&&... arguments) {
+  const std::lock_guard lock(table().mutex);
+  const auto found = table().by_name.find(name);
+  if (found != table().by_name.end()) return *found->second;
+  EngineDevice& opened = table().devices.emplace_back(
+      name, static_cast<int64_t>(table().devices.size()), std::forward<Arguments>(arguments)...);
+  table().by_name.emplace(name, &opened);
+  return opened;
+}
+
+/// One path, one device, whichever way it is written.
+EngineDevice& open_file_device(const BackendDescriptor& backend, const std::string& written) {
+  TENON_CHECK(!written.empty(), ErrorCode::kInvalidArgument, "device '", backend.name,
+              "' is a file: its name needs a path. Write ", backend.name, ":PATH");
+  std::error_code error;
+  const std::string path = std::filesystem::weakly_canonical(written, error).string();
+  TENON_CHECK(!error, ErrorCode::kIo, "device '", backend.name, ":", written,
+              "': its path is none: ", error.message());
+  const std::string name = concat(backend.name, ":", path);
+  if (EngineDevice* const opened = find_opened(name)) return *opened;
+  return add_device(name, backend.open_file(path));
+}
+
 /// Works without the lock, since backends take their time and may send events; of two threads that
 /// open the same device the second's is dropped.
 EngineDevice& open_spec(std::string_view text, const DeviceSpec& spec) {
@@ -121,6 +147,7 @@ EngineDevice& open_spec(std::string_view text, const DeviceSpec& spec) {
   if (const std::optional<std::string> reason = backend.why_absent()) {
     fail(ErrorCode::kNotFound, "opening device '", text, "': ", *reason);
   }
+  if (backend.takes_path) return open_file_device(backend, spec.path);
   const int num_devices = backend.num_devices();
   TENON_CHECK(spec.index < num_devices, ErrorCode::kNotFound, "opening device '", text,
               "': there is no device ", spec.index, "; ", backend.name, " has ", num_devices,
@@ -138,14 +165,8 @@ EngineDevice& open_spec(std::string_view text, const DeviceSpec& spec) {
   std::unique_ptr<Compiler> compiler = in_context([&] { return renderer.make_compiler(target); });
   const std::span<const LoweringRule> rules =
       renderer.make_rules ? renderer.make_rules(spec.arch) : std::span<const LoweringRule>();
-  const std::lock_guard lock(table().mutex);
-  const auto found = table().by_name.find(name);
-  if (found != table().by_name.end()) return *found->second;
-  EngineDevice& opened = table().devices.emplace_back(
-      name, static_cast<int64_t>(table().devices.size()), renderer, rules, std::move(target),
-      std::move(compiler), std::move(driver));
-  table().by_name.emplace(name, &opened);
-  return opened;
+  return add_device(name, renderer, rules, std::move(target), std::move(compiler),
+                    std::move(driver));
 }
 
 /// The present device of highest rank.
@@ -189,7 +210,7 @@ EngineDevice::EngineDevice(std::string name, int64_t number, const RendererDescr
                            std::unique_ptr<Compiler> compiler, std::unique_ptr<DeviceDriver> driver,
                            size_t max_programs)
     : Device(std::move(name), renderer.name, std::move(target), number),
-      renderer_(renderer),
+      renderer_(&renderer),
       rules_(rules),
       compiler_(std::move(compiler)),
       driver_(std::move(driver)),
@@ -197,6 +218,30 @@ EngineDevice::EngineDevice(std::string name, int64_t number, const RendererDescr
       base_key_(make_base_key(renderer, rules_, this->target(), *compiler_)),
       programs_(max_programs),
       queue_(driver_->make_queue()) {}
+
+EngineDevice::EngineDevice(std::string name, int64_t number, std::unique_ptr<DeviceDriver> driver)
+    : Device(std::move(name), "", driver->target(), number),
+      renderer_(nullptr),
+      driver_(std::move(driver)),
+      pool_(driver_->allocator(), this->name(), driver_->pool_options()),
+      programs_(0),
+      queue_(driver_->make_queue()) {}
+
+const RendererDescriptor& EngineDevice::renderer() const {
+  check_runs_programs();
+  return *renderer_;
+}
+
+const Compiler& EngineDevice::compiler() const {
+  check_runs_programs();
+  return *compiler_;
+}
+
+void EngineDevice::check_runs_programs() const {
+  TENON_CHECK(
+      runs_programs(), ErrorCode::kUnsupported, "the device '", name(),
+      "' holds bytes and runs no programs. Copy its tensors to another one first, with to()");
+}
 
 Buffer EngineDevice::allocate(int64_t size_bytes) {
   const int64_t guard_bytes = memory_checks().guard_bytes;
@@ -227,6 +272,14 @@ Device& Device::get(std::string_view name) {
   if (table().forks_at_first_open < 0) table().forks_at_first_open = fork_count();
   table().by_name.emplace(key, &device);
   return device;
+}
+
+Device* Device::find_for_file(const std::string& path) {
+  for (const BackendDescriptor* backend : all_backends()) {
+    if (backend->takes_path && !backend->why_absent())
+      return &get(concat(backend->name, ":", path));
+  }
+  return nullptr;
 }
 
 Device& Device::get_default() {

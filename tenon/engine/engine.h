@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,9 @@ class Device {
   static Device& get(std::string_view name);
   /// The first target of setting DEV, or the built-in default; a scoped override per thread wins.
   static Device& get_default();
+  /// The device whose memory is the file at `path`, which need not be there; null if no backend
+  /// that is built has files for memory.
+  static Device* find_for_file(const std::string& path);
   /// The device of that number(). Throws kInvalidArgument if there is none.
   static Device& by_number(int64_t number);
   Device(const Device&) = delete;
@@ -67,6 +71,26 @@ class ScopedDefaultDevice {
 /// copied.
 Node buffer_from_bytes(Device& device, DType dtype, ShapeView shape,
                        std::span<const std::byte> bytes);
+
+/// Bytes of the host that `owner` keeps and that nobody changes meanwhile.
+struct HostBytes {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;
+};
+
+/// As buffer_from_bytes, but a device that can read memory of the host reads it there if it begins
+/// at a multiple of 64 bytes: `owner` is then kept as long as the buffer. Else the bytes are
+/// copied.
+Node buffer_from_host(Device& device, DType dtype, ShapeView shape, const HostBytes& host);
+
+/// A buffer node of uint8 holding what is on the device already: the bytes of its file, as they are
+/// when they are read. Later changes of the file are kIo. Throws kUnsupported if the device has no
+/// such content, kNotFound, kIo.
+Node buffer_of_content(Device& device);
+
+/// A buffer node that shares a part of the bytes of `base`, a buffer node. Throws kInvalidArgument
+/// if the bytes are not all there, kUnsupported if the device has no such views.
+Node buffer_view(const Node& base, DType dtype, ShapeView shape, int64_t offset_bytes);
 
 /// The device on which the value of `node` is or will be computed: its buffers' device, a copy's
 /// target, else (constants only) null. Throws kInvalidArgument if its buffers live on two devices.

@@ -25,9 +25,15 @@ class EngineDevice final : public Device {
                std::unique_ptr<Compiler> compiler, std::unique_ptr<DeviceDriver> driver,
                size_t max_programs = kMaxLoadedPrograms);
 
-  const RendererDescriptor& renderer() const { return renderer_; }
+  /// One that only holds bytes.
+  EngineDevice(std::string name, int64_t number, std::unique_ptr<DeviceDriver> driver);
+
+  bool runs_programs() const { return compiler_ != nullptr; }
+  /// These throw kUnsupported if it runs no programs.
+  void check_runs_programs() const;
+  const RendererDescriptor& renderer() const;
+  const Compiler& compiler() const;
   std::span<const LoweringRule> lowering_rules() const { return rules_; }
-  const Compiler& compiler() const { return *compiler_; }
   DeviceDriver& driver() { return *driver_; }
   BufferPool& pool() { return pool_; }
   Queue& queue() { return *queue_; }
@@ -44,12 +50,12 @@ class EngineDevice final : public Device {
   Buffer allocate(int64_t size_bytes);
 
  private:
-  const RendererDescriptor& renderer_;
+  const RendererDescriptor* const renderer_;  ///< null, as the compiler: it runs no programs
   const std::span<const LoweringRule> rules_;
   const std::unique_ptr<Compiler> compiler_;
   const std::unique_ptr<DeviceDriver> driver_;
   BufferPool pool_;
-  const Hash128 base_key_;
+  const Hash128 base_key_{};
   ProgramTable programs_;
   PreparedTable prepared_{kMaxPrepared};
   const std::unique_ptr<Queue> queue_;  ///< last: its jobs hold buffers and programs

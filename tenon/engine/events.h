@@ -22,7 +22,7 @@ struct EngineEvent {
   std::string_view kernel;  ///< name in reports
   std::string_view device;
   int64_t time_ns = 0;
-  std::string_view text = {};  ///< kLowered: the source; kWarning: the words
+  std::string_view text = {};  ///< kLowered: the source; kCopied: which way; kWarning: the words
 };
 
 /// Views are valid during the call. Called on the thread that works, a queue's maybe, without a

@@ -48,7 +48,9 @@ class Groups {
   std::vector<EngineDevice*> device_;
 };
 
-void check_arguments(const ScheduledCall& call, const Device& device) {
+void check_arguments(const ScheduledCall& call, const EngineDevice& device) {
+  if (call.copy_from >= 0) return;
+  with_context([&] { device.check_runs_programs(); }, "placing kernel '", call.kernel.name, "'");
   require(supports(device.target(), Limit::kArguments, std::ssize(call.buffers)),
           "realize: kernel '", call.kernel.name, "', computed by '", device.name(), "', ");
 }

@@ -89,6 +89,7 @@ PreparedCall prepare_call(const ScheduledCall& call, std::span<const PreparedBuf
                       .shadow = nullptr};
   const PreparedBuffer& output = buffers[static_cast<size_t>(call.buffers[0])];
   if (call.constant && output.size_bytes <= kMaxFillBytes) result.fill = call.constant;
+  if (call.copy_from >= 0) return result;
   for (const int number : call.buffers) {
     result.dtypes.push_back(
         storage_dtype(buffers[static_cast<size_t>(number)].dtype, output.device->target()));

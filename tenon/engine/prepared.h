@@ -76,7 +76,7 @@ struct PreparedCall {
   std::string kernel;            ///< its name
   ProgramPtr program;            ///< null for copies and fills
   std::vector<int> buffers;      ///< of each parameter
-  std::vector<DType> dtypes;     ///< of each parameter, as the program has it
+  std::vector<DType> dtypes;     ///< of each parameter, as the program has it; empty for copies
   int copy_from = -1;            ///< for copies: the source
   std::optional<uint64_t> fill;  ///< for fills: bits of every element
   std::vector<RelaidParameter> relaid;

@@ -8,6 +8,7 @@
 #include <memory_resource>
 #include <mutex>
 #include <shared_mutex>
+#include <unordered_set>
 #include <utility>
 
 #include "tenon/base/error.h"
@@ -45,6 +46,15 @@ Node in_layout(const Node& array, std::span<const LayoutPart> layout) {
   return tensor_contiguous(tensor_permute(tensor_reshape(array, split), axes));
 }
 
+std::string_view name_of(CopyWay way) {
+  switch (way) {
+    case CopyWay::kTransfer: return "by the devices";
+    case CopyWay::kMapped: return "in mapped memory";
+    case CopyWay::kHost: return "through the host";
+  }
+  return "";
+}
+
 class Realizer {
  public:
   /// `waits`: until the values are there, so that what fails is thrown before they are kept.
@@ -61,13 +71,18 @@ class Realizer {
     const ScopedTimer timer(stats_.schedule_ns);
     const std::shared_lock lock(assigned_mutex());
     std::pmr::vector<const Node*> todo(&memory_);
-    for (size_t i = outputs_.size(); i-- > 0;)
+    for (size_t i = outputs_.size(); i-- > 0;) {
       todo.push_back(&outputs_[i]);
+      note_movable(outputs_[i]);
+    }
     while (!todo.empty()) {
       const Node& node = *todo.back();
       const auto [entry, is_new] = numbers_.try_emplace(node.id(), kOpen);
       if (is_new) {
-        if (const Ref<Storage> storage = storage_of(node)) {
+        Ref<Storage> storage = storage_of(node);
+        // Only what would be stored anyway: in a kernel, movement costs nothing.
+        if (!storage && !movable_.empty() && movable_.contains(node.id())) storage = view_of(node);
+        if (storage) {
           entry->second = add(node, &storage->device(), storage->buffer());
           if (storage->is_constant()) {
             form_.constants.back() = true;
@@ -77,6 +92,7 @@ class Realizer {
           continue;
         }
         has_assign_ = has_assign_ || node.op() == Op::kAssign;
+        if (node.op() == Op::kCopy) note_movable(node.src(0));
         // The old value of an assigned buffer is not read through the assign itself.
         for (size_t i = node.srcs().size(); i-- > 0;) {
           if (!numbers_.contains(node.src(i).id())) todo.push_back(&node.src(i));
@@ -86,6 +102,8 @@ class Realizer {
       todo.pop_back();
       if (entry->second == kOpen) entry->second = add(node, nullptr, Buffer());
     }
+    for (const Node& output : outputs_)
+      if (is_known(output)) keep_view(output);
     std::erase_if(outputs_, [this](const Node& node) { return is_known(node); });
     for (const Node& output : outputs_)
       form_.outputs.push_back(numbers_.at(output.id()));
@@ -143,6 +161,17 @@ class Realizer {
   bool is_known(const Node& node) const {
     const auto found = numbers_.find(node.id());
     return found != numbers_.end() && form_.devices[static_cast<size_t>(found->second)] != nullptr;
+  }
+
+  void note_movable(const Node& node) {
+    if (node.op() == Op::kShrink || node.op() == Op::kReshape) movable_.insert(node.id());
+  }
+
+  /// Gives a known output its value, if it is a view and has none yet.
+  void keep_view(const Node& node) {
+    if (storage_of(node)) return;
+    const auto number = static_cast<size_t>(numbers_.at(node.id()));
+    node.set_value(Ref<Attachment>(new Storage(*form_.devices[number], values_[number])));
   }
 
   /// What is to be done: remembered, or found out.
@@ -344,24 +373,38 @@ class Realizer {
     uses_.assign({{&output, ArgumentAccess::kWrite}, {&source, ArgumentAccess::kRead}});
     const auto copy = [source, output, device] {
       const int64_t start_ns = now_ns();
-      output.copy_from(source);
+      const CopyWay way = output.copy_from(source);
       send_event({.kind = EngineEvent::Kind::kCopied,
                   .kernel = {},
                   .device = device->name(),
-                  .time_ns = now_ns() - start_ns});
+                  .time_ns = now_ns() - start_ns,
+                  .text = name_of(way)});
     };
     submit(call, copy, stats_.copy_in_ns);
+    keep_copy_of_constant(from, to);
+  }
+
+  /// A copy of a constant is needed again whenever its node is used, so the node keeps it.
+  void keep_copy_of_constant(size_t from, size_t to) {
+    const PreparedBuffer& source = prepared_->buffers[from];
+    const int copy = prepared_->buffers[to].node;
+    if (!source.is_given || copy == PreparedBuffer::kAdded) return;
+    if (!form_.constants[static_cast<size_t>(source.node)]) return;
+    kept_copies_.push_back({copy, to, buffers_[to]});
   }
 
   /// Values become visible only when all of them are there.
   void publish() {
     std::unique_lock lock(assigned_mutex(), std::defer_lock);
     if (has_assign_) lock.lock();
-    const auto keep = [this](int node, size_t buffer) {
-      EngineDevice& device = *prepared_->buffers[buffer].device;
+    const auto keep_as = [this](int node, size_t number, const Buffer& buffer) {
+      EngineDevice& device = *prepared_->buffers[number].device;
       form_.nodes[static_cast<size_t>(node)].set_value(
-          Ref<Attachment>(new Storage(device, buffers_[buffer])));
+          Ref<Attachment>(new Storage(device, buffer)));
     };
+    const auto keep = [&](int node, size_t number) { keep_as(node, number, buffers_[number]); };
+    for (const KeptCopy& copy : kept_copies_)
+      keep_as(copy.node, copy.number, copy.buffer);
     for (size_t i = 0; i < buffers_.size(); ++i) {
       const PreparedBuffer& buffer = prepared_->buffers[i];
       if (!buffer.is_assign || buffer.is_given) continue;
@@ -386,6 +429,7 @@ class Realizer {
   std::array<std::byte, 8192> space_;  // for a graph of some fifty nodes
   std::pmr::monotonic_buffer_resource memory_{space_.data(), space_.size()};
   NodeNumbers numbers_{&memory_};
+  std::pmr::unordered_set<const void*> movable_{&memory_};  // nodes that may be views of buffers
   GraphForm form_{&memory_};
   std::pmr::vector<Buffer> values_{&memory_};  // by node of the form
   using Constant = std::pair<int, Ref<Storage>>;
@@ -393,6 +437,12 @@ class Realizer {
   std::pmr::vector<Buffer> relaid_{&memory_};  // copies of constants, in the order of their use
   size_t num_relaid_used_ = 0;
   std::vector<BufferUse> uses_;  // of the call that is submitted
+  struct KeptCopy {
+    int node;
+    size_t number;
+    Buffer buffer;
+  };
+  std::vector<KeptCopy> kept_copies_;
   bool has_assign_ = false;
   std::shared_ptr<const Prepared> prepared_;
   std::pmr::vector<Buffer> buffers_{

@@ -60,6 +60,10 @@ class Storage final : public Attachment {
 /// Where the node's value is: a buffer's storage, or what realize() has kept. Null: nowhere yet.
 Ref<Storage> storage_of(const Node& node);
 
+/// The value of a node that is a part of a buffer in one piece, by reshape and shrink alone, as a
+/// view of that buffer. Null: it is none, or the device has no such views.
+Ref<Storage> view_of(const Node& node);
+
 /// Bytes of a dense array; throws kInvalidArgument beyond 2^62.
 int64_t dense_size_bytes(DType dtype, ShapeView shape);
 

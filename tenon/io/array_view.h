@@ -21,6 +21,14 @@ struct ArrayView {
   std::span<const std::byte> bytes;
 };
 
+/// The same with bytes of its own.
+struct Array {
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;
+  std::vector<std::byte> bytes;
+  ArrayView view() const { return {dtype, shape, bytes}; }
+};
+
 /// Most axes that an array in a file may have (NumPy's limit).
 constexpr size_t kMaxFileRank = 64;
 

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "tenon/base/error.h"
+#include "tenon/base/host_memory.h"
 #include "tenon/base/text.h"
 #include "tenon/io/npy_header.h"
 
@@ -45,6 +46,14 @@ std::vector<std::byte> row_major_of(std::span<const std::byte> source,
     }
   }
   return out;
+}
+
+std::vector<std::byte> read_all(const std::string& path) {
+  const OpenFile file = OpenFile::existing(path);
+  std::vector<std::byte> bytes =
+      host_bytes(static_cast<int64_t>(file.size_bytes()), concat("reading '", path, "'"));
+  file.read_at(0, bytes);
+  return bytes;
 }
 
 }  // namespace
@@ -86,7 +95,8 @@ NpyArray parse_npy(std::span<const std::byte> bytes, std::string_view path) {
   return array;
 }
 
-NpyFile::NpyFile(const std::string& path) : file_(path), array_(parse_npy(file_.bytes(), path)) {}
+NpyFile::NpyFile(const std::string& path)
+    : bytes_(read_all(path)), array_(parse_npy(bytes_, path)) {}
 
 void write_npy(const std::string& path, const ArrayView& array) {
   const auto refuse = [&](const auto&... parts) {

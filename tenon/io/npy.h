@@ -34,7 +34,7 @@ class NpyArray {
 /// Reads the bytes of a whole file; `path` is for messages. Throws kInvalidArgument.
 NpyArray parse_npy(std::span<const std::byte> bytes, std::string_view path);
 
-/// A .npy file, mapped. Throws kNotFound, kIo, and what parse_npy throws.
+/// A .npy file that was read. Throws kNotFound, kIo, kOutOfMemory, and what parse_npy throws.
 class NpyFile {
  public:
   explicit NpyFile(const std::string& path);
@@ -42,7 +42,7 @@ class NpyFile {
   ArrayView view() const { return array_.view(); }
 
  private:
-  MappedFile file_;
+  std::vector<std::byte> bytes_;
   NpyArray array_;
 };
 

@@ -4,11 +4,13 @@
 #include "tenon/io/safetensors.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <tuple>
 #include <unordered_set>
 
 #include "tenon/base/error.h"
+#include "tenon/base/host_memory.h"
 #include "tenon/base/text.h"
 #include "tenon/io/safetensors_header.h"
 
@@ -25,16 +27,18 @@ template <typename... Parts>
   fail(ErrorCode::kInvalidArgument, "safetensors file '", path, "': ", parts...);
 }
 
-// The header's text; the data follows it.
-std::string_view header_text(std::span<const std::byte> bytes, std::string_view path) {
-  if (bytes.size() < kLengthBytes) {
-    refuse(path, "it has ", bytes.size(), " bytes, the header length alone takes ", kLengthBytes);
+/// The number of bytes of the header's text, which stands behind the length.
+uint64_t read_header_length(uint64_t file_bytes, const ReadAt& read_at, std::string_view path) {
+  if (file_bytes < kLengthBytes) {
+    refuse(path, "it has ", file_bytes, " bytes, the header length alone takes ", kLengthBytes);
   }
+  std::array<std::byte, kLengthBytes> bytes{};
+  read_at(0, bytes);
   uint64_t length = 0;
   for (size_t i = 0; i < kLengthBytes; ++i) {
     length |= std::to_integer<uint64_t>(bytes[i]) << (8 * i);
   }
-  const size_t num_left = bytes.size() - kLengthBytes;
+  const uint64_t num_left = file_bytes - kLengthBytes;
   if (length > num_left) {
     refuse(path, "the header length ", length, " exceeds the file, which has ", num_left,
            " bytes left");
@@ -42,7 +46,7 @@ std::string_view header_text(std::span<const std::byte> bytes, std::string_view 
   if (length > kMaxHeaderBytes) {
     refuse(path, "the header length ", length, " exceeds the limit of ", kMaxHeaderBytes);
   }
-  return {reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, static_cast<size_t>(length)};
+  return length;
 }
 
 void check_size(const detail::SafetensorsRecord& record, std::string_view path) {
@@ -61,16 +65,20 @@ void check_size(const detail::SafetensorsRecord& record, std::string_view path) 
 
 }  // namespace
 
-SafetensorsContent parse_safetensors(std::span<const std::byte> bytes, std::string_view path) {
-  const std::string_view text = header_text(bytes, path);
-  const auto data = bytes.subspan(kLengthBytes + text.size());
+SafetensorsIndex index_safetensors(uint64_t file_bytes, const ReadAt& read_at,
+                                   std::string_view path) {
+  const uint64_t length = read_header_length(file_bytes, read_at, path);
+  std::string text(length, '\0');
+  read_at(kLengthBytes, std::as_writable_bytes(std::span(text)));
+  const uint64_t data_begin = kLengthBytes + length;
+  const uint64_t data_bytes = file_bytes - data_begin;
   detail::SafetensorsHeader header = detail::parse_safetensors_header(text, path);
   std::sort(header.records.begin(), header.records.end(), [](const auto& a, const auto& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });
-  SafetensorsContent content;
-  content.metadata = std::move(header.metadata);
-  content.entries.reserve(header.records.size());
+  SafetensorsIndex index;
+  index.metadata = std::move(header.metadata);
+  index.places.reserve(header.records.size());
   uint64_t end = 0;
   for (detail::SafetensorsRecord& record : header.records) {
     check_size(record, path);
@@ -79,60 +87,81 @@ SafetensorsContent parse_safetensors(std::span<const std::byte> bytes, std::stri
              ", wanted ", end, ": ", record.begin < end ? "tensors overlap" : "there is a hole");
     }
     end = record.end;
-    if (end > data.size()) {
+    if (end > data_bytes) {
       refuse(path, "the data of tensor ", quoted(record.name), " ends at ", end,
-             ", beyond the file's data of ", data.size(), " bytes");
+             ", beyond the file's data of ", data_bytes, " bytes");
     }
-    const auto array_bytes = data.subspan(static_cast<size_t>(record.begin),
-                                          static_cast<size_t>(record.end - record.begin));
-    content.entries.push_back(
-        {std::move(record.name), {record.dtype, std::move(record.shape), array_bytes}});
+    index.places.push_back({.name = std::move(record.name),
+                            .dtype = record.dtype,
+                            .shape = std::move(record.shape),
+                            .begin = data_begin + record.begin,
+                            .size_bytes = record.end - record.begin});
   }
-  if (end != data.size()) {
-    refuse(path, data.size() - end, " bytes at the end belong to no tensor");
+  if (end != data_bytes) refuse(path, data_bytes - end, " bytes at the end belong to no tensor");
+  return index;
+}
+
+SafetensorsContent parse_safetensors(std::span<const std::byte> bytes, std::string_view path) {
+  const ReadAt read_at = [&](uint64_t offset, std::span<std::byte> part) {
+    std::ranges::copy(bytes.subspan(static_cast<size_t>(offset), part.size()), part.begin());
+  };
+  SafetensorsIndex index = index_safetensors(bytes.size(), read_at, path);
+  SafetensorsContent content;
+  content.metadata = std::move(index.metadata);
+  for (SafetensorsPlace& place : index.places) {
+    content.entries.push_back(
+        {std::move(place.name),
+         {place.dtype, std::move(place.shape),
+          bytes.subspan(static_cast<size_t>(place.begin), static_cast<size_t>(place.size_bytes))}});
   }
   return content;
 }
 
 SafetensorsFile::SafetensorsFile(const std::string& path)
-    : path_(path),
-      file_(path),
-      content_(parse_safetensors(file_.bytes(), path)),
-      by_name_(content_.entries.size()) {
+    : file_(OpenFile::existing(path)),
+      index_(index_safetensors(
+          file_.size_bytes(),
+          [this](uint64_t offset, std::span<std::byte> bytes) { file_.read_at(offset, bytes); },
+          path)),
+      by_name_(index_.places.size()) {
   std::iota(by_name_.begin(), by_name_.end(), size_t{0});
-  std::sort(by_name_.begin(), by_name_.end(), [&](size_t a, size_t b) {
-    return content_.entries[a].name < content_.entries[b].name;
-  });
+  std::sort(by_name_.begin(), by_name_.end(),
+            [&](size_t a, size_t b) { return index_.places[a].name < index_.places[b].name; });
 }
 
 std::vector<std::string> SafetensorsFile::names() const {
   std::vector<std::string> names;
-  for (const SafetensorsEntry& entry : content_.entries)
-    names.push_back(entry.name);
+  for (const SafetensorsPlace& place : index_.places)
+    names.push_back(place.name);
   return names;
 }
 
-const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
+const SafetensorsPlace* SafetensorsFile::find(std::string_view name) const {
   const auto found = std::lower_bound(
       by_name_.begin(), by_name_.end(), name,
-      [&](size_t i, std::string_view wanted) { return content_.entries[i].name < wanted; });
-  if (found == by_name_.end() || content_.entries[*found].name != name) return nullptr;
-  return &content_.entries[*found];
+      [&](size_t i, std::string_view wanted) { return index_.places[i].name < wanted; });
+  if (found == by_name_.end() || index_.places[*found].name != name) return nullptr;
+  return &index_.places[*found];
 }
 
-ArrayView SafetensorsFile::get(std::string_view name) const {
-  const SafetensorsEntry* entry = find(name);
-  if (entry == nullptr) {
+Array SafetensorsFile::get(std::string_view name) const {
+  const SafetensorsPlace* place = find(name);
+  if (place == nullptr) {
     const std::vector<std::string> candidates = names();
     const std::optional<std::string> nearest =
         nearest_name(name, std::span<const std::string>(candidates));
-    fail(ErrorCode::kNotFound, "safetensors file '", path_, "' has no tensor ", quoted(name),
+    fail(ErrorCode::kNotFound, "safetensors file '", file_.path(), "' has no tensor ", quoted(name),
          nearest ? concat(". Is ", quoted(*nearest), " meant?") : "");
   }
-  if (const std::optional<size_t> bad = find_bad_bool(entry->array)) {
-    refuse(path_, "element ", *bad, " of the bool tensor ", quoted(name), " is neither 0 nor 1");
+  Array array{
+      place->dtype, place->shape,
+      host_bytes(static_cast<int64_t>(place->size_bytes), concat("reading ", quoted(name)))};
+  file_.read_at(place->begin, array.bytes);
+  if (const std::optional<size_t> bad = find_bad_bool(array.view())) {
+    refuse(file_.path(), "element ", *bad, " of the bool tensor ", quoted(name),
+           " is neither 0 nor 1");
   }
-  return entry->array;
+  return array;
 }
 
 void write_safetensors(const std::string& path, std::span<const SafetensorsEntry> entries,

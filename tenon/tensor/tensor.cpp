@@ -5,6 +5,7 @@
 
 #include <bit>
 
+#include "tenon/base/host_memory.h"
 #include "tenon/ir/tensor_ops.h"
 #include "tenon/tensor/build.h"
 
@@ -17,7 +18,8 @@ std::vector<std::byte> converted(std::span<const std::byte> bytes, DType from, D
   const auto size_from = static_cast<size_t>(dtype_size_bytes(from));
   const auto size_to = static_cast<size_t>(dtype_size_bytes(to));
   const size_t count = bytes.size() / size_from;
-  std::vector<std::byte> out(count * size_to);
+  std::vector<std::byte> out =
+      host_bytes(static_cast<int64_t>(count * size_to), "converting data of a tensor");
   for (size_t i = 0; i < count; ++i) {
     uint64_t bits = 0;
     std::memcpy(&bits, bytes.data() + i * size_from, size_from);
@@ -25,6 +27,17 @@ std::vector<std::byte> converted(std::span<const std::byte> bytes, DType from, D
     std::memcpy(out.data() + i * size_to, &bits, size_to);
   }
   return out;
+}
+
+void check_data(std::span<const std::byte> bytes, DType dtype, const Shape& shape) {
+  TENON_CHECK(dtype_kind(dtype) != DTypeKind::kIndex, ErrorCode::kInvalidArgument,
+              "from_bytes: dtype index has no storage");
+  const int64_t wanted = num_elements(shape);
+  const int64_t given = std::ssize(bytes) / dtype_size_bytes(dtype);
+  TENON_CHECK(given == wanted && given * dtype_size_bytes(dtype) == std::ssize(bytes),
+              ErrorCode::kInvalidArgument, "tensor: the data has ", given, " elements of ",
+              dtype_long_name(dtype), " (", bytes.size(), " bytes), shape ", shape, " needs ",
+              wanted);
 }
 
 void realize_nodes(std::vector<Tensor*> tensors) {
@@ -41,20 +54,23 @@ void realize_nodes(std::vector<Tensor*> tensors) {
 
 Tensor Tensor::from_bytes(std::span<const std::byte> bytes, DType dtype, const Shape& shape,
                           const TensorOptions& options) {
-  TENON_CHECK(dtype_kind(dtype) != DTypeKind::kIndex, ErrorCode::kInvalidArgument,
-              "from_bytes: dtype index has no storage");
-  const int64_t wanted = num_elements(shape);
-  const int64_t given = std::ssize(bytes) / dtype_size_bytes(dtype);
-  TENON_CHECK(given == wanted && given * dtype_size_bytes(dtype) == std::ssize(bytes),
-              ErrorCode::kInvalidArgument, "tensor: the data has ", given, " elements of ",
-              dtype_long_name(dtype), " (", bytes.size(), " bytes), shape ", shape, " needs ",
-              wanted);
+  check_data(bytes, dtype, shape);
   Device& device = options.device != nullptr ? *options.device : Device::get_default();
   if (!options.dtype || *options.dtype == dtype) {
     return Tensor(buffer_from_bytes(device, dtype, shape, bytes));
   }
   const std::vector<std::byte> data = converted(bytes, dtype, *options.dtype);
   return Tensor(buffer_from_bytes(device, *options.dtype, shape, data));
+}
+
+Tensor Tensor::from_host(const HostBytes& host, DType dtype, const Shape& shape,
+                         const TensorOptions& options) {
+  if (options.dtype && *options.dtype != dtype) {
+    return from_bytes(host.bytes, dtype, shape, options);
+  }
+  check_data(host.bytes, dtype, shape);
+  Device& device = options.device != nullptr ? *options.device : Device::get_default();
+  return Tensor(buffer_from_host(device, dtype, shape, host));
 }
 
 const Node& Tensor::node() const {

@@ -91,6 +91,11 @@ class Tensor {
   static Tensor from_bytes(std::span<const std::byte> bytes, DType dtype, const Shape& shape,
                            const TensorOptions& options = {});
 
+  /// The same for bytes that `host.owner` keeps and nobody changes: a device that can read the
+  /// host's memory does so in place if it begins at a multiple of 64 bytes (engine.h).
+  static Tensor from_host(const HostBytes& host, DType dtype, const Shape& shape,
+                          const TensorOptions& options = {});
+
   // What it is.
   bool is_null() const { return !node_; }
   /// The graph behind it; throws if null.
@@ -123,7 +128,8 @@ class Tensor {
   std::vector<std::byte> to_bytes() const;
   Tensor to(Device& device) const;
   Tensor to(std::string_view device) const { return to(Device::get(device)); }
-  /// The same value, stored: a kernel boundary.
+  /// The same value, stored: a kernel boundary. A part of a tensor by index and reshape may share
+  /// the whole's memory, and keeps it, once realized; this has memory of its own.
   Tensor contiguous() const;
   Tensor astype(DType dtype) const;   ///< conversions of docs/ir.md: saturating, NaN to 0
   Tensor bitcast(DType dtype) const;  ///< the same bits; widths must be equal

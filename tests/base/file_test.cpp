@@ -66,8 +66,9 @@ TEST(File, ErrorsNameThePathAndTheReason) {
   EXPECT_ERROR(read_file(folder.path()), ErrorCode::kIo, folder.path(), "Is a directory");
   EXPECT_ERROR(write_file_atomic(folder / "no/file", "x"), ErrorCode::kNotFound, "no/file",
                "No such file or directory");
-  EXPECT_ERROR(MappedFile(folder / "none"), ErrorCode::kNotFound, folder / "none", "opening");
-  EXPECT_ERROR(MappedFile(folder.path()), ErrorCode::kIo, folder.path(), "regular file");
+  EXPECT_ERROR(OpenFile::existing(folder / "none"), ErrorCode::kNotFound, folder / "none",
+               "opening");
+  EXPECT_ERROR(OpenFile::existing(folder.path()), ErrorCode::kIo, folder.path(), "regular file");
 }
 
 TEST(File, AFileSizeLimitIsAnErrorNotASignal) {
@@ -144,34 +145,78 @@ TEST(File, FindProgramWantsAFileThatMayRun) {
   EXPECT_EQ(find_program(folder / "tool"), folder / "tool");
 }
 
-TEST(MappedFile, ShowsTheBytesAndMoves) {
+std::string read_from(const OpenFile& file, uint64_t offset, size_t size) {
+  std::string text(size, '?');
+  file.read_at(offset, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+TEST(OpenFile, ReadsAtOffsetsAndMoves) {
   const TempFolder folder;
   write_file_atomic(folder / "a", "first");
-  write_file_atomic(folder / "b", "second!");
-  MappedFile a(folder / "a");
-  EXPECT_EQ(a.text(), "first");
-  EXPECT_EQ(a.bytes()[0], std::byte{'f'});
-  const std::byte* const where = a.bytes().data();
-  MappedFile moved = std::move(a);
-  EXPECT_EQ(moved.bytes().data(), where);
-  moved = MappedFile(folder / "b");
-  EXPECT_EQ(moved.text(), "second!");
-  EXPECT_EQ(moved.size_bytes(), 7u);
+  OpenFile a = OpenFile::existing(folder / "a");
+  EXPECT_EQ(a.size_bytes(), 5u);
+  EXPECT_EQ(read_from(a, 1, 3), "irs");
+  const OpenFile moved = std::move(a);
+  EXPECT_EQ(read_from(moved, 5, 0), "");
+  EXPECT_ERROR(read_from(moved, 3, 3), ErrorCode::kIo, folder / "a", "3 to 6", "ends at 5");
+  EXPECT_ERROR(read_from(moved, 100, 1), ErrorCode::kIo, "ends at 100");
 }
 
-TEST(MappedFile, SurvivesReplacementOfTheFile) {
+TEST(OpenFile, SurvivesReplacementAndNotesChanges) {
   const TempFolder folder;
   write_file_atomic(folder / "a", "old");
-  const MappedFile map(folder / "a");
+  const OpenFile file = OpenFile::existing(folder / "a");
   write_file_atomic(folder / "a", "new and longer");
-  EXPECT_EQ(map.text(), "old");
+  EXPECT_EQ(read_from(file, 0, 3), "old");
+  const OpenFile changed = OpenFile::existing(folder / "a");
+  std::filesystem::resize_file(folder / "a", 2);
+  EXPECT_ERROR(read_from(changed, 0, 1), ErrorCode::kIo, "it had 14 bytes, now it has 2");
 }
 
-TEST(MappedFile, EmptyFileIsAnEmptyMap) {
+TEST(OpenFile, ANewOneAppearsWhenItIsPublished) {
   const TempFolder folder;
-  write_file_atomic(folder / "a", "");
-  EXPECT_EQ(MappedFile(folder / "a").size_bytes(), 0u);
-  EXPECT_TRUE(MappedFile(folder / "a").text().empty());
+  write_file_atomic(folder / "a", "old");
+  {
+    OpenFile file = OpenFile::create(folder / "a");
+    file.write_at(3, bytes_of("def"));
+    file.write_at(0, bytes_of("abc"));
+    EXPECT_EQ(read_from(file, 0, 6), "abcdef");
+    EXPECT_EQ(read_file(folder / "a"), "old");
+    file.publish();
+    EXPECT_EQ(read_file(folder / "a"), "abcdef");
+    EXPECT_EQ(read_from(file, 2, 2), "cd");
+  }
+  {
+    OpenFile file = OpenFile::create(folder / "b");
+    file.write_at(0, bytes_of("x"));
+  }
+  EXPECT_EQ(count_entries(folder.path()), 1u);
+}
+
+TEST(OpenFile, AFileSizeLimitIsAnErrorNotASignal) {
+  const TempFolder folder;
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit limit = {.rlim_cur = 4096, .rlim_max = 4096};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(9);
+    try {
+      OpenFile file = OpenFile::create(folder / "a");
+      file.write_at(4090, bytes_of("1234567"));
+    } catch (const Error& error) {
+      _exit(std::string_view(error.what()).find("File too large") == std::string_view::npos);
+    }
+    _exit(2);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(count_entries(folder.path()), 0u);
 }
 
 }  // namespace

@@ -213,12 +213,11 @@ std::vector<std::string> Attributes::unread() const {
 }
 
 std::vector<Case> read_cases(const std::string& path) {
-  const MappedFile file(path);
-  const auto* text = reinterpret_cast<const char*>(file.bytes().data());
+  const std::string text = read_file(path);
   std::vector<Case> out;
   std::string id = "(first)";
   try {
-    for (const Json& item : Json::parse(text, text + file.bytes().size())) {
+    for (const Json& item : Json::parse(text)) {
       id = item.value("id", "(without id)");
       out.push_back(case_of(item));
     }

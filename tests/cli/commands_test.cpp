@@ -25,6 +25,8 @@ TEST(CliDevices, TellsWhatEveryBackendShowed) {
   EXPECT_THAT(result.out, HasSubstr(": all right"));
   EXPECT_THAT(result.out, HasSubstr("NULL:0:LLVM: compiled"));
   EXPECT_THAT(result.out, HasSubstr("does not run programs"));
+  EXPECT_THAT(result.out, HasSubstr("DISK  present, files as memory: DISK:PATH\n"));
+  EXPECT_THAT(result.out, HasSubstr("wrote 1000 float32, read them back in"));
   EXPECT_THAT(result.out, HasSubstr("default: CPU:0:LLVM\n"));
 }
 

@@ -39,7 +39,7 @@ std::vector<std::string> devices() {
 template <typename T>
 std::vector<T> stored(const std::string& file, const std::string& name) {
   const SafetensorsFile opened(std::string(kData) + "/" + file);
-  const ArrayView array = opened.get(name);
+  const Array array = opened.get(name);
   std::vector<T> values(array.bytes.size() / sizeof(T));
   std::memcpy(values.data(), array.bytes.data(), array.bytes.size());
   return values;

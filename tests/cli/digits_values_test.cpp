@@ -51,7 +51,7 @@ TEST(DigitsValues, OnTheInterpreterWithinTheOraclesRadius) {
                                            return std::span<const std::byte>(bytes);
                                          },
                                      .variable = {},
-                                     .units = device.target().units});
+                                     .deviations = deviations_of(device.target())});
   RealizeStats stats;
   realize(std::span(&logits.node(), 1), nullptr, &stats);
   EXPECT_GE(stats.kernels, 4);

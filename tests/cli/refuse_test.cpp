@@ -246,6 +246,15 @@ TEST_F(CliRefuse, HugeBuffersAreErrors) {
          {"1152921504606846976 elements", "256.0 GiB"});
 }
 
+// More than a machine of 192 GiB has, in a file that is well-formed.
+TEST_F(CliRefuse, InputsLargerThanTheMachineSayHowMuchThereIs) {
+  const std::string graph =
+      write("large.tg",
+            "graph g { in %x: f32[48,1073741824]\n %0 = neg f32[48,1073741824] %x\n"
+            " out y = %0\n }");
+  expect(1, {"run", graph}, {"192.0 GiB", "GiB are available", "Use smaller"});
+}
+
 TEST_F(CliRefuse, DamagedObjects) {
   const std::string path = folder_ / "twice.tpo";
   ASSERT_EQ(run_tenon({"compile", twice_, "-o", path}).exit_code, 0);

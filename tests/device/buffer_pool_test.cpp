@@ -45,6 +45,22 @@ class CountingAllocator final : public Allocator {
     std::memcpy(dst.data(), src, dst.size());
   }
   int64_t max_allocation_bytes() const override { return 512 * kKiB; }
+  AllocatorFlags flags() const override { return flags_; }
+  void set_flags(AllocatorFlags flags) { flags_ = flags; }
+  std::byte* map_host(void* address, int64_t) override { return static_cast<std::byte*>(address); }
+  void* import_host(std::span<const std::byte> bytes) override {
+    ++num_imported_;
+    return const_cast<std::byte*>(bytes.data());
+  }
+  void end_import(void*, int64_t) noexcept override { --num_imported_; }
+  bool transfer(void* dst, Allocator& from, const void* src, int64_t size_bytes) override {
+    if (dynamic_cast<CountingAllocator&>(from).refuses_transfers_) return false;
+    std::memcpy(dst, src, static_cast<size_t>(size_bytes));
+    return true;
+  }
+  std::optional<int64_t> free_bytes() const override { return capacity_ - used_; }
+  void refuse_transfers() { refuses_transfers_ = true; }
+  int64_t num_imported() const { return num_imported_; }
 
   int64_t used() const { return used_; }
   int64_t num_allocations() const { return num_allocations_; }
@@ -53,6 +69,9 @@ class CountingAllocator final : public Allocator {
   const int64_t capacity_;
   std::atomic<int64_t> used_ = 0;
   std::atomic<int64_t> num_allocations_ = 0;
+  AllocatorFlags flags_;
+  bool refuses_transfers_ = false;
+  int64_t num_imported_ = 0;
 };
 
 TEST(BufferPool, CopiesShareOneAllocationAndTheLastReleasesIt) {
@@ -126,6 +145,98 @@ TEST(BufferPool, FullDeviceIsTrimmedAndAskedOnceMore) {
   EXPECT_ERROR(pool.allocate(64 * kKiB), ErrorCode::kOutOfMemory, "the test device is full",
                "64.0 KiB", "'TEST:0'", "96.0 KiB");
   EXPECT_EQ(pool.used_bytes(), 96 * kKiB);
+}
+
+TEST(BufferPool, OutOfMemoryNamesAskedFreeAndCached) {
+  CountingAllocator allocator(100 * kKiB);
+  BufferPool pool(allocator, "TEST:0");
+  const Buffer live = pool.allocate(32 * kKiB);
+  pool.allocate(16 * kKiB);
+  ASSERT_EQ(pool.cached_bytes(), 16 * kKiB);
+  EXPECT_ERROR(pool.allocate(96 * kKiB), ErrorCode::kOutOfMemory,
+               "allocating 96.0 KiB on 'TEST:0' failed; 68.0 KiB are free", "buffers hold 32.0 KiB",
+               "16.0 KiB in the cache were given back", "Free tensors", "the test device is full");
+  EXPECT_EQ(pool.cached_bytes(), 0);
+  EXPECT_EQ(allocator.num_allocations(), 2);                    // refused ones leave nothing
+  EXPECT_EQ(pool.allocate(48 * kKiB).size_bytes(), 48 * kKiB);  // the device stays usable
+}
+
+TEST(BufferPool, ViewsShareAnAllocationWhereTheDeviceSaysSo) {
+  CountingAllocator allocator(1024 * kKiB);
+  BufferPool pool(allocator, "TEST:0");
+  Buffer whole = pool.allocate(1000);
+  EXPECT_NE(whole.why_no_view(0, 10), std::nullopt);
+  allocator.set_flags({.view_align_bytes = 8});
+  EXPECT_EQ(whole.why_no_view(8, 992), std::nullopt);
+  for (const auto& [offset, size] :
+       std::vector<std::pair<int64_t, int64_t>>{{4, 8}, {8, 993}, {-8, 8}, {0, -1}, {1001, 0}}) {
+    EXPECT_NE(whole.why_no_view(offset, size), std::nullopt) << offset << " " << size;
+  }
+  whole.fill(std::byte{1});
+  {
+    const Buffer part = whole.view(504, 16);
+    const Buffer inner = part.view(8, 8);
+    whole = Buffer();
+    EXPECT_EQ(inner.address(), static_cast<std::byte*>(part.address()) + 8);
+    EXPECT_NE(part.why_no_view(8, 9), std::nullopt);
+    inner.fill(std::byte{2});
+    std::vector<std::byte> bytes(16);
+    part.copy_out(bytes);
+    EXPECT_EQ(bytes[7], std::byte{1});
+    EXPECT_EQ(bytes[8], std::byte{2});
+    EXPECT_EQ(pool.cached_bytes(), 0);
+  }
+  EXPECT_EQ(pool.cached_bytes(), BufferPool::size_class(1000));
+}
+
+TEST(BufferPool, ImportedMemoryIsKeptByItsOwnerAndNotCached) {
+  CountingAllocator allocator(1024 * kKiB);
+  BufferPool pool(allocator, "TEST:0");
+  const std::shared_ptr<std::byte> memory(static_cast<std::byte*>(std::aligned_alloc(64, 128)),
+                                          [](std::byte* bytes) { std::free(bytes); });
+  const std::span<const std::byte> bytes(memory.get(), 128);
+  EXPECT_FALSE(pool.import_host(bytes, memory));
+  allocator.set_flags({.can_import = true});
+  EXPECT_FALSE(pool.import_host(bytes.subspan(8), memory));
+  {
+    const Buffer buffer = pool.import_host(bytes, memory);
+    EXPECT_EQ(buffer.address(), memory.get());
+    EXPECT_EQ(memory.use_count(), 2);
+    EXPECT_EQ(allocator.num_imported(), 1);
+  }
+  EXPECT_EQ(memory.use_count(), 1);
+  EXPECT_EQ(allocator.num_imported(), 0);
+  EXPECT_EQ(pool.cached_bytes() + allocator.num_allocations(), 0);
+}
+
+TEST(BufferPool, CopiesTakeTheBestWayThatBothHave) {
+  const auto way = [](AllocatorFlags to, AllocatorFlags from, bool is_refused = false) {
+    CountingAllocator target(64 * kKiB);
+    CountingAllocator source(64 * kKiB);
+    target.set_flags(to);
+    source.set_flags(from);
+    if (is_refused) source.refuse_transfers();
+    BufferPool there(target, "TO:0");
+    BufferPool here(source, "FROM:0");
+    const Buffer x = here.allocate(100);
+    const Buffer y = there.allocate(100);
+    x.fill(std::byte{7});
+    y.fill(std::byte{0});
+    const CopyWay result = y.copy_from(x);
+    std::vector<std::byte> bytes(100);
+    y.copy_out(bytes);
+    EXPECT_EQ(bytes, std::vector<std::byte>(100, std::byte{7}));
+    return result;
+  };
+  const AllocatorFlags all{.can_map = true, .can_transfer = true};
+  const AllocatorFlags maps{.can_map = true};
+  EXPECT_EQ(way(all, all), CopyWay::kTransfer);
+  EXPECT_EQ(way(all, all, true), CopyWay::kMapped);
+  EXPECT_EQ(way(all, maps), CopyWay::kMapped);
+  EXPECT_EQ(way(maps, {}), CopyWay::kMapped);
+  EXPECT_EQ(way({}, maps), CopyWay::kMapped);
+  EXPECT_EQ(way({.can_transfer = true}, {}), CopyWay::kHost);
+  EXPECT_EQ(way({}, {}), CopyWay::kHost);
 }
 
 TEST(BufferPool, OverTheLimitIsAnErrorOfItsOwn) {

@@ -10,6 +10,8 @@
 #include <cstring>
 
 #include "tenon/engine/backend.h"
+#include "tenon/engine/program_store.h"
+#include "tenon/ir/linear_text.h"
 #include "tests/engine/engine_support.h"
 #include "tests/support/expect_error.h"
 
@@ -131,6 +133,44 @@ TEST_F(MemoryChecksTest, OnAQueueOfItsOwnTheReadGetsThem) {
                "while realising add of shape (5)");
   current_fault = Fault::kWritesNothing;
   EXPECT_EQ(realized<uint32_t>(doubled(device)), std::vector<uint32_t>(5, 0xdbdbdbdb));
+}
+
+/// y[i + 1] = x[i] for i < 4: one element beyond.
+LinearProgram program_that_writes_beyond() {
+  return parse_linear(R"(tir 1 func f grid(2) lanes(1) scratch 0 {
+  arg 0 x i32[4] read
+  arg 1 y i32[4] write
+  %x = param 0 %y = param 1 %g = grid_id 0 i32 %two = const i32 2
+  %b = mul i32 %g, %two %e = add i32 %b, %two
+  for %i = %b..%e { %v = load i32 %x[%i] store %y[%i + 1], %v } })");
+}
+
+TEST_F(MemoryChecksTest, GuardsFindRealProgramsOnEachDevice) {
+  const std::vector<int32_t> given = {1, 2, 3, 4};
+  for (const char* name : {"CPU:CLANG", "CPU", "INTERP"}) {
+    EngineDevice& device = engine_device(Device::get(name));
+    const Program program(device.driver(), compile_linear(device, program_that_writes_beyond()));
+    std::vector<Buffer> buffers;
+    std::vector<ArgumentValue> values;
+    for (int i = 0; i < 2; ++i) {
+      buffers.push_back(device.allocate(16));  // with the guards that TENON_GUARD=1 asks for
+      buffers[static_cast<size_t>(i)].copy_in(std::as_bytes(std::span(given)));
+      values.push_back({.is_buffer = true,
+                        .dtype = DType::kI32,
+                        .address = buffers.back().address(),
+                        .size_bytes = 16});
+    }
+    if (device.renderer_name() == "TIR") {  // the device itself sees it
+      EXPECT_ERROR(program.launch(values), ErrorCode::kDeviceFailed, "index 4 of argument 'y'");
+      continue;
+    }
+    program.launch(values);
+    device.driver().synchronize();
+    EXPECT_EQ(buffers[0].why_guard_broken(), std::nullopt);
+    const std::optional<std::string> reason = buffers[1].why_guard_broken();
+    ASSERT_TRUE(reason) << name;
+    EXPECT_EQ(*reason, "byte 16 of a buffer of 16 bytes was written: beyond its end");
+  }
 }
 
 TEST_F(MemoryChecksTest, ScopesEndInOrder) {

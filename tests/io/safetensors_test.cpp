@@ -234,13 +234,13 @@ TEST(Safetensors, WrittenFilesReadBackAligned) {
   EXPECT_EQ(file.metadata(), (SafetensorsMetadata{{"format", "pt"}, {"b", "\t"}}));
   for (const SafetensorsEntry& entry : entries) {
     ASSERT_TRUE(file.has(entry.name));
-    const ArrayView array = file.get(entry.name);
+    const Array array = file.get(entry.name);
     EXPECT_EQ(array.dtype, entry.array.dtype);
     EXPECT_EQ(array.shape, entry.array.shape);
-    EXPECT_EQ(data_of(array), data_of(entry.array));
-    const auto address = reinterpret_cast<uintptr_t>(array.bytes.data());
-    EXPECT_EQ(address % static_cast<uintptr_t>(dtype_size_bytes(array.dtype)), 0U);
+    EXPECT_EQ(data_of(array.view()), data_of(entry.array));
   }
+  for (const SafetensorsPlace& place : file.places())
+    EXPECT_EQ(place.begin % static_cast<uint64_t>(dtype_size_bytes(place.dtype)), 0U);
   EXPECT_ERROR(file.get("W2"), ErrorCode::kNotFound, "\"W2\"", "m.safetensors", "\"w\"");
 }
 

@@ -162,9 +162,8 @@ std::vector<std::string> data_files() {
 class WebNN : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(WebNN, HasTheExpectedValues) {
-  const MappedFile file(concat(data_folder(), "/", GetParam(), ".json"));
   const std::vector<Case> cases =
-      parse_cases({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
+      parse_cases(read_file(concat(data_folder(), "/", GetParam(), ".json")));
   if (cases.empty()) GTEST_SKIP() << "the file holds no case";
   const Counts counts = run(cases);
   std::printf("%s: %zu tests, %d passed, %d inexpressible, at most %lld ULP\n", GetParam().c_str(),

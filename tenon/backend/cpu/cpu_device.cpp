@@ -23,6 +23,7 @@
 #include "tenon/backend/cpu/thread_pool.h"
 #include "tenon/base/error.h"
 #include "tenon/base/hash.h"
+#include "tenon/base/host_memory.h"
 #include "tenon/base/integer.h"
 #include "tenon/base/text.h"
 
@@ -45,7 +46,7 @@ class HostAllocator final : public Allocator {
     const int64_t used = used_bytes_.fetch_add(taken);
     void* address = nullptr;
     const bool is_refused =
-        taken > max_bytes_ - used ||
+        taken > max_bytes_ - used || (taken >= kLargeForHost && taken > available_host_bytes()) ||
         posix_memalign(&address,
                        static_cast<size_t>(is_large(size_bytes) ? kHugePage : kBufferAlignBytes),
                        static_cast<size_t>(taken)) != 0;
@@ -53,7 +54,9 @@ class HostAllocator final : public Allocator {
       used_bytes_ -= taken;
       fail(ErrorCode::kOutOfMemory, "CPU: ", format_bytes(static_cast<uint64_t>(size_bytes)),
            " are not to be had; ", format_bytes(static_cast<uint64_t>(used)),
-           " are in use or cached, the limit is ", format_bytes(static_cast<uint64_t>(max_bytes_)));
+           " are in use or cached, the limit is ", format_bytes(static_cast<uint64_t>(max_bytes_)),
+           ", the machine has ", format_bytes(static_cast<uint64_t>(available_host_bytes())),
+           " left");
     }
     if (is_large(size_bytes)) {
       madvise(address, static_cast<size_t>(size_bytes), MADV_HUGEPAGE);  // a wish
@@ -70,6 +73,24 @@ class HostAllocator final : public Allocator {
   void copy_out(std::span<std::byte> dst, const void* src) override {
     std::memcpy(dst.data(), src, dst.size());
   }
+  AllocatorFlags flags() const override {
+    return {.view_align_bytes = kBufferAlignBytes,
+            .can_map = true,
+            .can_import = true,
+            .can_transfer = true};
+  }
+  std::byte* map_host(void* address, int64_t) override { return static_cast<std::byte*>(address); }
+  void* import_host(std::span<const std::byte> bytes) override {
+    return const_cast<std::byte*>(bytes.data());  // programs only read it
+  }
+  bool transfer(void* dst, Allocator& from, const void* src, int64_t size_bytes) override {
+    if (dynamic_cast<HostAllocator*>(&from) == nullptr) return false;
+    std::memcpy(dst, src, static_cast<size_t>(size_bytes));
+    return true;
+  }
+  std::optional<int64_t> free_bytes() const override {
+    return std::max<int64_t>(0, std::min(max_bytes_ - used_bytes_, available_host_bytes()));
+  }
   bool forbid(void* address, int64_t size_bytes) noexcept override {
     ASAN_POISON_MEMORY_REGION(address, static_cast<size_t>(size_bytes));
     return kAddressSanitizer;
@@ -79,6 +100,8 @@ class HostAllocator final : public Allocator {
   }
 
  private:
+  /// From here on it is worth asking what the host still has: it lies beside what others take.
+  static constexpr int64_t kLargeForHost = int64_t{256} << 20;
   static constexpr int64_t kHugePage = int64_t{2} << 20;
 
   static bool is_large(int64_t size_bytes) {

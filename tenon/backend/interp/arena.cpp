@@ -128,6 +128,26 @@ void Arena::copy_out(std::span<std::byte> dst, const void* src) {
   std::ranges::copy(from.bytes, dst.begin());
 }
 
+bool Arena::transfer(void* dst, Allocator& from, const void* src, int64_t size_bytes) {
+  auto* const source = dynamic_cast<Arena*>(&from);
+  if (source == nullptr || source == this) return false;
+  const std::scoped_lock lock(mutex_, source->mutex_);
+  const CheckedArgument bytes = source->find_locked(number_of(src), size_bytes);
+  const CheckedArgument to = find_locked(number_of(dst), size_bytes);
+  const auto gap = std::ranges::find(bytes.written, kUndefined);
+  TENON_CHECK(gap == bytes.written.end(), ErrorCode::kDeviceFailed, source->name_, ": copy of ",
+              size_bytes, " bytes to ", name_, ": nobody has written byte ",
+              gap - bytes.written.begin());
+  std::ranges::copy(bytes.bytes, to.bytes.begin());
+  std::ranges::fill(to.written, kWritten);
+  return true;
+}
+
+std::optional<int64_t> Arena::free_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return max_bytes_ - used_bytes_;
+}
+
 void Arena::set_states(void* address, int64_t size_bytes, uint8_t state) noexcept {
   const std::lock_guard lock(mutex_);
   const auto found = block_at(number_of(address));

@@ -31,6 +31,12 @@ class Arena final : public Allocator {
   /// What was never written cannot be copied out.
   void copy_out(std::span<std::byte> dst, const void* src) override;
   bool forbid(void* address, int64_t size_bytes) noexcept override;
+  AllocatorFlags flags() const override {
+    return {.view_align_bytes = kBufferAlignBytes, .can_transfer = true};  // the host sees nothing
+  }
+  /// From another arena.
+  bool transfer(void* dst, Allocator& from, const void* src, int64_t size_bytes) override;
+  std::optional<int64_t> free_bytes() const override;
   /// What was there before is not there any more.
   void allow(void* address, int64_t size_bytes) noexcept override;
 
