@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-BUDGET = 56000  # lines of .h, .cpp and .def files below tenon/
+BUDGET = 58000  # lines of .h, .cpp and .def files below tenon/
 SUFFIXES = (".h", ".cpp", ".def")
 
 
