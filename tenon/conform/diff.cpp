@@ -254,8 +254,8 @@ std::optional<Difference> judge_schedule(const TensorGraph& graph,
                                          const Device& device, const Walk& walk) {
   std::vector<OracleValue> expected;
   try {
-    expected =
-        evaluate_oracle(graph.outputs, bind_inputs(graph.inputs, data, deviations_of(device.target())));
+    expected = evaluate_oracle(graph.outputs,
+                               bind_inputs(graph.inputs, data, deviations_of(device.target())));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnsupported) throw;
     return std::nullopt;  // too large

@@ -136,8 +136,8 @@ std::optional<OracleValue> asked_oracle(const EngineDevice& device, const DiffLa
   if (launch.graph == nullptr) return std::nullopt;
   try {
     const TensorGraph& graph = *launch.graph;
-    return std::move(evaluate_oracle(graph.outputs,
-                                     bind_inputs(graph.inputs, launch.data, deviations_of(device.target())))
+    return std::move(evaluate_oracle(graph.outputs, bind_inputs(graph.inputs, launch.data,
+                                                                deviations_of(device.target())))
                          .at(0));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnsupported) throw;

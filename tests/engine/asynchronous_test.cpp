@@ -157,7 +157,7 @@ TEST_F(Asynchronous, WithoutMemoryTheHostWaitsForJobsFirst) {
   const ScopedMemoryChecks none(MemoryChecks{});
   auto driver = std::make_unique<TightDriver>(find_backend("CPU")->open(0, cpu_.target()), 20'000);
   const TightDriver& tight = *driver;
-  EngineDevice device("tight", 96, cpu_.renderer(), cpu_.target(),
+  EngineDevice device("tight", 96, cpu_.renderer(), cpu_.lowering_rules(), cpu_.target(),
                       cpu_.renderer().make_compiler(cpu_.target()), std::move(driver));
   const Node x = testing::buffer_of(Values(1000, 1), {1000}, device);
   realize_one(sum(x, x));

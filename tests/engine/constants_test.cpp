@@ -73,8 +73,8 @@ class Constants : public EngineTest {
     target.memory_speed = 1;
     auto driver = std::make_unique<BoundedDriver>(find_backend("CPU")->open(0, target));
     driver_ = driver.get();
-    device_ = std::make_unique<EngineDevice>("small", 98, model.renderer(), target,
-                                             model.renderer().make_compiler(target),
+    device_ = std::make_unique<EngineDevice>("small", 98, model.renderer(), model.lowering_rules(),
+                                             target, model.renderer().make_compiler(target),
                                              std::move(driver), kMaxLoadedPrograms);
   }
 
