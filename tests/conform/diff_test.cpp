@@ -79,7 +79,8 @@ struct FaultyDevice {
       : model(engine_device(Device::get(like))),
         renderer(*model.renderer().renderer, std::move(fault)),
         descriptor(with_renderer()),
-        device("faulty", 98, descriptor, target, descriptor.make_compiler(target), open(target)) {}
+        device("faulty", 98, descriptor, model.lowering_rules(), target,
+               descriptor.make_compiler(target), open(target)) {}
 
   RendererDescriptor with_renderer() const {
     RendererDescriptor changed = model.renderer();

@@ -68,10 +68,10 @@ class EngineTest : public ::testing::Test {
   static std::unique_ptr<EngineDevice> make_device(size_t max_programs = kMaxLoadedPrograms,
                                                    const char* name = "CPU") {
     EngineDevice& model = engine_device(Device::get(name));
-    return std::make_unique<EngineDevice>("fresh", 99, model.renderer(), model.target(),
-                                          model.renderer().make_compiler(model.target()),
-                                          find_backend("CPU")->open(0, model.target()),
-                                          max_programs);
+    return std::make_unique<EngineDevice>(
+        "fresh", 99, model.renderer(), model.lowering_rules(), model.target(),
+        model.renderer().make_compiler(model.target()),
+        find_backend("CPU")->open(0, model.target()), max_programs);
   }
 
   TempFolder folder_;

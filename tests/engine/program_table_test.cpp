@@ -167,8 +167,8 @@ TEST_F(Programs, EachDeviceBindsAsManyBuffersAsItCan) {
   EngineDevice& large = engine_device(Device::get("CPU"));
   Target target = large.target();
   target.max_arguments = 3;
-  EngineDevice small("small", 98, large.renderer(), target, large.renderer().make_compiler(target),
-                     find_backend("CPU")->open(0, target));
+  EngineDevice small("small", 98, large.renderer(), large.lowering_rules(), target,
+                     large.renderer().make_compiler(target), find_backend("CPU")->open(0, target));
   const auto sum_of = [](Device& device, int count) {
     Node sum = buffer_of<int32_t>({1, 2}, {2}, device);
     for (int i = 1; i < count; ++i)

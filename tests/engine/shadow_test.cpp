@@ -71,7 +71,8 @@ TEST_F(ShadowLaunches, WrongDevicesAreNamed) {
   RendererDescriptor descriptor = own.renderer();
   descriptor.renderer = &wrong;
   const ScopedSetting no_cache(Setting::kCache, "0");
-  EngineDevice device("wrong", 97, descriptor, own.target(), descriptor.make_compiler(own.target()),
+  EngineDevice device("wrong", 97, descriptor, own.lowering_rules(), own.target(),
+                      descriptor.make_compiler(own.target()),
                       find_backend("CPU")->open(0, own.target()));
   EXPECT_ERROR(padded_sums(device), ErrorCode::kDeviceFailed, "'wrong'", "computes something else",
                "element 0 is -0.25, expected 0.25");
