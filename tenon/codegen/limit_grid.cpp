@@ -24,8 +24,11 @@ void run_in_loop(Kernel& nest, AxisUse& use, int64_t count) {
   const std::pair<Node, Node> replaced[] = {{groups, make_expr(Op::kAdd, first, step)}};
   for_each_mutable_stmt(nest.body, [&](Stmt& stmt) {
     rewrite_exprs(stmt, [&](const Node& expr) {
-      Node changed = substitute(expr, replaced);
-      return changed == expr ? expr : simplify_index(changed);
+      const Node changed = substitute(expr, replaced);
+      if (changed == expr) return expr;
+      // A guard stays a comparison, also where it is always true.
+      if (changed.op() != Op::kLt) return simplify_index(changed);
+      return make_expr(Op::kLt, simplify_index(changed.src(0)), simplify_index(changed.src(1)));
     });
   });
   const Node left = make_expr(Op::kSub, idx_const(extent), first);

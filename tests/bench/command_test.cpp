@@ -53,7 +53,7 @@ TEST(BenchCommand, TheInterpreterIsTimed) {
       run_tenon({"bench", "--quick", "--interp", "--json", folder / "rows.json"});
   ASSERT_EQ(result.exit_code, 0) << result.out << result.err;
   const auto rows = nlohmann::json::parse(read_file(folder / "rows.json"));
-  EXPECT_EQ(rows.size(), 13U);
+  EXPECT_EQ(rows.size(), 15U);
   for (const nlohmann::json& row : rows) {
     EXPECT_EQ(row["unit"], "Mlane-op/s");
     EXPECT_GT(row["tenon"].get<double>(), 0) << row["name"];

@@ -47,7 +47,7 @@ TEST(CpuDevice, ThePoolTellsOfTheLimitAndGivesBackItsCacheFirst) {
     const Buffer first = pool.allocate(8 * kMiB);
     const Buffer second = pool.allocate(8 * kMiB);
     EXPECT_ERROR(pool.allocate(8 * kMiB), ErrorCode::kOutOfMemory, "16.0 MiB are in use",
-                 "while allocating 8.0 MiB on 'CPU:0'");
+                 "allocating 8.0 MiB on 'CPU:0' failed; 4.0 MiB are free", "buffers hold 16.0 MiB");
   }
   EXPECT_EQ(pool.cached_bytes(), 16 * kMiB);
   EXPECT_EQ(pool.allocate(18 * kMiB).size_bytes(), 18 * kMiB);
