@@ -265,8 +265,10 @@ Buffer BufferPool::import_host(std::span<const std::byte> bytes,
   const bool is_aligned = reinterpret_cast<uintptr_t>(bytes.data()) % kBufferAlignBytes == 0;
   if (bytes.empty() || !is_aligned || !allocator_.flags().can_import) return {};
   auto allocation = std::make_unique<detail::Allocation>();
+  void* const address = allocator_.import_host(bytes);
+  if (address == nullptr) return {};
   allocation->pool = this;
-  allocation->base = static_cast<std::byte*>(allocator_.import_host(bytes));
+  allocation->base = static_cast<std::byte*>(address);
   allocation->class_bytes = std::ssize(bytes);
   allocation->size_bytes = std::ssize(bytes);
   allocation->owner = std::move(owner);

@@ -267,10 +267,12 @@ Device& Device::get(std::string_view name) {
   check_not_forked();
   const std::string key = with_shrinking(std::string(name));
   if (EngineDevice* const opened = find_opened(key)) return *opened;
-  EngineDevice& device = open_spec(name, parse_device_spec(name, known_names()));
+  const DeviceSpec spec = parse_device_spec(name, known_names());
+  EngineDevice& device = open_spec(name, spec);
   const std::lock_guard lock(table().mutex);
   if (table().forks_at_first_open < 0) table().forks_at_first_open = fork_count();
-  table().by_name.emplace(key, &device);
+  // A path may lead elsewhere the next time.
+  if (spec.path.empty()) table().by_name.emplace(key, &device);
   return device;
 }
 

@@ -23,7 +23,7 @@
 namespace tenon::test {
 namespace {
 
-constexpr int kNumKernels = testing::kIsSanitized ? 15 : 100;
+constexpr int kNumKernels = testing::kIsSanitized ? 40 : 100;
 
 // What a plan has, and what becomes of it.
 void count_features(const Kernel& kernel, const Plan& plan, std::map<std::string, int>& counts) {

@@ -169,6 +169,7 @@ TEST_F(Disk, OnePathOneDevice) {
   Device& relative = Device::get("disk:./a/../x.bin");
   std::filesystem::current_path(before);
   EXPECT_EQ(&relative, &Device::get(dev(path_)));
+  EXPECT_NE(&relative, &Device::get("disk:./a/../x.bin")) << "another file, seen from here";
   std::filesystem::create_symlink(path_, folder_ / "link");
   numbers(3).to(dev(path_)).realize();
   numbers(5).to(dev(folder_ / "link")).realize();  // what it leads to
