@@ -248,7 +248,7 @@ void OpenFile::read_at(uint64_t offset, std::span<std::byte> bytes) const {
       fail_system("reading", path_, errno);
     }
   }
-  // Looked at afterwards: so what was read is what was there, or this finds the change.
+  // Looked at afterwards: a change of size, or of the time as finely as the file system counts it.
   struct stat status = {};
   if (::fstat(descriptor_, &status) != 0) fail_system("reading", path_, errno);
   const bool is_changed =

@@ -56,10 +56,10 @@ class DeviceDriver {
 
   /// The device's queue, made once by whoever opens the driver and gone before it. A backend writes
   /// none to begin with. This one runs a job, launch and synchronize(), on the thread that submits
-  /// it; Mode::kThread lets the host go on meanwhile. A device with streams of its own that wants
-  /// the next launch before the last one is done derives its own Queue and Timeline: launches into
-  /// a stream, waits for events of its own kind there and for others on a thread, reached() from
-  /// the stream's marks, run_job() for what has to be kept when a job fails.
+  /// it, one at a time; Mode::kThread lets the host go on meanwhile. A device with streams of its
+  /// own that wants the next launch before the last one is done derives its own Queue and Timeline:
+  /// launches into a stream, waits for events of its own kind there and for others on a thread,
+  /// reached() from the stream's marks, run_job() for what has to be kept when a job fails.
   virtual std::unique_ptr<Queue> make_queue() {
     return std::make_unique<HostQueue>(*this, HostQueue::Mode::kCaller);
   }

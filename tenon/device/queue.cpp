@@ -94,6 +94,7 @@ void Queue::run_job(Job& job, uint64_t number) {
     try {
       with_context(
           [&] {
+            const std::unique_lock<std::mutex> turn = take_turn();
             job.run();
             driver_.synchronize();
           },
@@ -176,7 +177,12 @@ Event HostQueue::last() const {
 }
 
 bool HostQueue::runs_here() const {
-  return mode_ == Mode::kCaller && progress_->reached() == submitted_.load();
+  return mode_ != Mode::kThread && progress_->reached() == submitted_.load();
+}
+
+std::unique_lock<std::mutex> HostQueue::take_turn() {
+  if (mode_ != Mode::kCaller) return {};
+  return std::unique_lock(turn_);
 }
 
 Event HostQueue::enqueue(Job job) {

@@ -63,6 +63,7 @@ class Queue {
       return {};
     }
     try {
+      const std::unique_lock<std::mutex> turn = take_turn();
       run();
       finish_here();
     } catch (...) {
@@ -96,6 +97,8 @@ class Queue {
 
   /// An idle queue may run a job on the thread that submits it.
   virtual bool runs_here() const = 0;
+  /// Held while a job runs and is synchronized, or no lock: then others may run meanwhile.
+  virtual std::unique_lock<std::mutex> take_turn() { return {}; }
   /// Takes the job. Whoever derives: note_uses() before the next job can be submitted, run_job()
   /// when its events are reached, then drop it, and then only is its own event reached.
   virtual Event enqueue(Job job) = 0;
@@ -129,8 +132,9 @@ class Queue {
 class HostQueue final : public Queue {
  public:
   enum class Mode : uint8_t {
-    kCaller,  ///< an idle queue runs jobs on their caller's thread, several at once for several
-    kThread,  ///< all jobs run on the queue's own thread: the host goes on meanwhile
+    kCaller,   ///< an idle queue runs jobs on their callers' threads, one at a time
+    kCallers,  ///< several at once: for drivers whose launches and copies are done when they return
+    kThread,   ///< all jobs run on the queue's own thread: the host goes on meanwhile
   };
   /// `driver` must outlive it. The thread is started when it is first needed.
   HostQueue(DeviceDriver& driver, Mode mode);
@@ -146,11 +150,13 @@ class HostQueue final : public Queue {
   static constexpr size_t kMaxJobs = 256;
 
   bool runs_here() const override;
+  std::unique_lock<std::mutex> take_turn() override;
   Event enqueue(Job job) override;
   void work();
 
   const Mode mode_;
   const ForkWatch watch_;
+  std::mutex turn_;  ///< of kCaller: whose failure synchronize() throws
   const std::shared_ptr<Progress> progress_;
   std::mutex mutex_;
   std::condition_variable changed_;  ///< of jobs_ and is_over_

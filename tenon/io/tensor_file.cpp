@@ -45,7 +45,7 @@ Tensor open_array(const std::string& path, DType dtype, const Shape& shape, int6
               dtype_long_name(dtype), " is not read as it lies there. Use uint8");
   Device* const device = Device::find_for_file(path);
   TENON_CHECK(device != nullptr, ErrorCode::kUnsupported, "array in file '", path,
-              "': no backend that is built has files for memory. Add disk to TENON_BACKENDS");
+              "': no backend that is built has files for memory (see TENON_BACKENDS)");
   return Tensor(buffer_view(buffer_of_content(*device), dtype, shape, offset_bytes));
 }
 

@@ -359,6 +359,36 @@ TEST_F(Queues, ADriversLateFailureIsThatOfItsJob) {
   }
 }
 
+// The driver's synchronize() gives a failure to whoever asks first.
+TEST_F(Queues, ALateFailureIsNotAnotherThreadsJob) {
+  constexpr int kRounds = 10'000;
+  int told = 0;
+  std::thread failing([&] {
+    const Buffer y = pool_.allocate(4);
+    const BufferUse uses[] = {{&y, ArgumentAccess::kWrite}};
+    for (int round = 0; round < kRounds; ++round) {
+      try {
+        here_.submit(
+            uses,
+            [&] {
+              device_.late_failure = "lost";
+              std::this_thread::yield();
+            },
+            [] { return "running late"; });
+      } catch (const Error&) {
+        ++told;
+      }
+    }
+  });
+  const Buffer x = buffer_of(pool_, {1});
+  const Buffer z = pool_.allocate(4);
+  for (int round = 0; round < kRounds; ++round)
+    EXPECT_NO_THROW(add_one(here_, z, x));
+  failing.join();
+  EXPECT_EQ(told, kRounds);
+  EXPECT_EQ(values_of(z), (Values{2}));
+}
+
 TEST_F(Queues, WhatIsNoErrorOfOursBecomesOne) {
   const Buffer x = pool_.allocate(4);
   const BufferUse uses[] = {{&x, ArgumentAccess::kWrite}};

@@ -214,6 +214,9 @@ class CpuDevice final : public DeviceDriver {
     return {.max_cached_bytes = physical_bytes() / 4};
   }
   void synchronize() override {}
+  std::unique_ptr<Queue> make_queue() override {
+    return std::make_unique<HostQueue>(*this, HostQueue::Mode::kCallers);
+  }
 
   std::unique_ptr<LoadedProgram> load(const ProgramObject& object) override {
     TENON_CHECK(object.payload_format == kElfFormat, ErrorCode::kUnsupported,

@@ -222,7 +222,8 @@ void run_on_both(ThreadPool& pool, Body body) {
 // A helper that Linux left on its caller's core took turns with it, launch after launch.
 TEST(ThreadPool, AHelperLeavesItsCallersCore) {
   const cpu_set_t before = affinity_of_this_thread();
-  if (CPU_COUNT(&before) < 2) GTEST_SKIP() << "one core";
+  if (CPU_COUNT(&before) < 2)
+    GTEST_SKIP() << "this process may use one core only: no other to go to";
   ThreadPool pool(2);
   cpu_set_t here;
   CPU_ZERO(&here);
